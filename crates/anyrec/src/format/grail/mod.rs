@@ -1,0 +1,2 @@
+//! GRAIL recordio.
+pub mod transform;

@@ -1,0 +1,1 @@
+//! IDX, the MNIST format.

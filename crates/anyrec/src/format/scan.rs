@@ -1,0 +1,138 @@
+//! What a scan of a file yields.
+//!
+//! A scan is the one sequential parser of a format. Its events cover the file: every byte lies
+//! in the span of exactly one record, metadata or damage event, in order and without gaps.
+//! Where a frame holds several records, the first one's span is the whole frame and the others'
+//! spans are empty, at the frame's end.
+
+use super::value::{ElementType, Value};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use bstr::BString;
+use std::ops::Range;
+
+/// The one sequential parser of a format.
+pub trait Scan: Send {
+    /// The next event. After [`Event::End`] it is `End` again and again.
+    ///
+    /// # Errors
+    /// Only when reading fails (the system's errors) or a limit is exceeded: damage is an event,
+    /// not an error.
+    fn next_event(&mut self) -> Result<Event<'_>>;
+}
+
+/// One step of a scan.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// An intact record.
+    Record(ScannedRecord<'a>),
+    /// A stretch that describes the file or fills a gap.
+    Metadata(Metadata),
+    /// A stretch that is not what the format promises. Scanning goes on after it.
+    Damage(Damage),
+    /// Something odd that costs no data; covers no bytes.
+    Notice(Notice),
+    /// The end of the file.
+    End,
+}
+
+/// An intact record met by a scan.
+#[derive(Debug)]
+pub struct ScannedRecord<'a> {
+    /// The record's address.
+    pub position: Position,
+    /// The bytes of the file this event accounts for (see the module's rule for shared frames).
+    pub span: Range<u64>,
+    /// What is known about its integrity.
+    pub checksum: Checksum,
+    /// The record.
+    pub data: &'a [u8],
+}
+
+/// What a checksum says about a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// It was computed and holds.
+    Verified,
+    /// The format stores none for it.
+    Absent,
+    /// It was not computed, as the caller wished.
+    Unchecked,
+}
+
+/// A stretch of file that describes or fills.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metadata {
+    /// The bytes.
+    pub span: Range<u64>,
+    /// What they say.
+    pub content: Content,
+}
+
+/// What a metadata stretch says.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// Pairs of a file header, in order, reserved keys included.
+    Header(Vec<(BString, Value)>),
+    /// A trailer's bytes.
+    Trailer(Vec<u8>),
+    /// A table of that many records.
+    Table {
+        /// Records promised.
+        records: u64,
+    },
+    /// An array's type and shape, as stored.
+    Shape {
+        /// Element type.
+        dtype: ElementType,
+        /// Dimensions, the first counts records.
+        shape: Vec<u64>,
+    },
+    /// Bytes that mean nothing: a legal gap, an empty frame, bytes left over at the end.
+    Filler,
+}
+
+/// A byte range that is not what the format promises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// First byte.
+    pub begin: u64,
+    /// One past the last byte. Equal to `begin` where something is missing altogether.
+    pub end: u64,
+    /// Intact records before it.
+    pub record: u64,
+    /// Why, as one sentence without a place.
+    pub reason: String,
+}
+
+impl Damage {
+    /// This damage as the error a reader gives that may not skip it.
+    pub fn into_error(self, file: &str) -> Error {
+        Error::corrupt(self.reason).in_file(file).at(self.begin).in_record(self.record).with_hint(format!(
+            "`anyrec verify {file}` lists all damage, `anyrec repair {file} -o OUT` keeps the intact records"
+        ))
+    }
+}
+
+/// Something odd that costs no data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// Where, if it is at a place.
+    pub offset: Option<u64>,
+    /// What, as one sentence.
+    pub message: String,
+}
+
+impl Notice {
+    /// A notice about the file as a whole.
+    pub fn new(message: impl Into<String>) -> Self {
+        Notice { offset: None, message: message.into() }
+    }
+
+    /// A notice about a place.
+    pub fn at(offset: u64, message: impl Into<String>) -> Self {
+        Notice { offset: Some(offset), message: message.into() }
+    }
+}

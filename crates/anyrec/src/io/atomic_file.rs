@@ -1,0 +1,186 @@
+//! Files that appear whole or not at all.
+
+use super::file::display_name;
+use crate::error::{Error, ErrorKind, Result};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// What a finished file survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// The end of this process, and of the machine: data and directory are synced before
+    /// `finish` returns.
+    #[default]
+    Machine,
+    /// The end of this process only: the system writes it out when it likes.
+    Process,
+}
+
+/// A file under construction: a temporary file in the target's folder that takes the target's
+/// name in [`commit`](AtomicFile::commit), and vanishes if it is dropped before.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: BufWriter<NamedTempFile>,
+    target: PathBuf,
+    overwrite: bool,
+    durability: Durability,
+}
+
+/// Large enough that small records cost no system call of their own.
+const BUFFER: usize = 1 << 18;
+
+impl AtomicFile {
+    /// Starts a file that will be called `target`.
+    ///
+    /// # Errors
+    /// [`Exists`](ErrorKind::Exists) when the target is there and `overwrite` is false;
+    /// otherwise what the system says.
+    pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
+        if !overwrite && target.symlink_metadata().is_ok() {
+            return Err(Self::exists(target));
+        }
+        let name = target
+            .file_name()
+            .ok_or_else(|| Error::invalid("is not the name of a file").in_file(display_name(target)))?;
+        // Behind a link the file itself is replaced, not the link.
+        let target = if overwrite {
+            target.canonicalize().unwrap_or_else(|_| target.to_owned())
+        } else {
+            target.to_owned()
+        };
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        let file = tempfile::Builder::new()
+            .prefix(&prefix)
+            .suffix(".partial")
+            // What a plain `open` asks for; the process's umask takes its share.
+            .permissions(std::fs::Permissions::from_mode(0o666))
+            .tempfile_in(folder(&target))
+            .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
+        Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), target, overwrite, durability })
+    }
+
+    /// The name the file will have.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The target's name as messages show it.
+    pub fn name(&self) -> String {
+        display_name(&self.target)
+    }
+
+    /// Writes all of `data` at the end of what was written so far.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&mut self, data: &[u8]) -> Result<()> {
+        self.file.write_all(data).map_err(|error| self.write_error(error))
+    }
+
+    /// Writes `data` over the bytes at `offset`, then goes back to the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn overwrite_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        let patch = |file: &mut BufWriter<NamedTempFile>| {
+            file.seek(SeekFrom::Start(offset))?;
+            file.write_all(data)?;
+            file.seek(SeekFrom::End(0)).map(drop)
+        };
+        patch(&mut self.file).map_err(|error| self.write_error(error))
+    }
+
+    /// Everything written so far, as a file open for reading and writing (its position is shared
+    /// with this writer: use positional calls, or seek back to the end).
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn flushed(&mut self) -> Result<&File> {
+        match self.file.flush() {
+            Ok(()) => Ok(self.file.get_ref().as_file()),
+            Err(error) => Err(self.write_error(error)),
+        }
+    }
+
+    /// Gives the file its name. Until this returns, the old file (or none) has it.
+    ///
+    /// # Errors
+    /// What the system says; [`Exists`](ErrorKind::Exists) when somebody else made the target
+    /// meanwhile and `overwrite` is false.
+    pub fn commit(mut self) -> Result<()> {
+        self.flushed()?;
+        let name = self.name();
+        let failed = |error| Error::io("cannot finish", error).in_file(name.clone());
+        let file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
+        if self.durability == Durability::Machine {
+            file.as_file().sync_all().map_err(failed)?;
+        }
+        let persisted = match self.overwrite {
+            true => file.persist(&self.target),
+            false => file.persist_noclobber(&self.target),
+        };
+        persisted.map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => Self::exists(&self.target),
+            _ => failed(error.error),
+        })?;
+        if self.durability == Durability::Machine {
+            File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn write_error(&self, error: io::Error) -> Error {
+        Error::io("cannot write", error).in_file(self.name())
+    }
+
+    fn exists(target: &Path) -> Error {
+        Error::new(ErrorKind::Exists, "exists already")
+            .in_file(display_name(target))
+            .with_hint("choose another name, or allow overwriting (`--force` on the command line)")
+    }
+}
+
+/// The folder a file stands in.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_file_leaves_the_old_one_and_no_litter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a file");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path, true, Durability::Machine).unwrap();
+        file.append(b"new").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn commit_replaces_the_file_only_when_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut file = AtomicFile::create(&path, false, Durability::Process).unwrap();
+        file.append(b"0123").unwrap();
+        file.overwrite_at(1, b"xx").unwrap();
+        file.append(b"4").unwrap();
+        file.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"0xx34");
+        let refused = AtomicFile::create(&path, false, Durability::Process).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Exists);
+    }
+}

@@ -1,0 +1,220 @@
+//! Local files: mapped, or read at positions.
+
+use super::read_at::{RangeRead, ReadAt, checked, past_end};
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a local file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Access {
+    /// Mapped on a local file system, positional reads on a network one.
+    #[default]
+    Auto,
+    /// Mapped into memory: no copies, no system calls. A file that another process cuts short
+    /// while it is read can end this process, which is why network file systems are not mapped.
+    Mapped,
+    /// `pread`.
+    Positional,
+}
+
+/// Opens a local file for reading.
+///
+/// # Errors
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid).
+pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
+    let name = display_name(path);
+    let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
+    let file = File::open(path).map_err(|error| io_error("cannot open", error))?;
+    let metadata = file.metadata().map_err(|error| io_error("cannot inspect", error))?;
+    if !metadata.is_file() {
+        return Err(Error::invalid("is not a regular file").in_file(name));
+    }
+    let common = LocalFile { name, path: path.to_owned(), length: metadata.len(), file };
+    let map = match access {
+        Access::Auto => !on_network_file_system(&common.file),
+        Access::Mapped => true,
+        Access::Positional => false,
+    };
+    // An empty file cannot be mapped; a pseudo file system may refuse: positional reads serve both.
+    if map && common.length > 0 {
+        // SAFETY: the map is read-only and private to this process. Another process that changes
+        // the file changes bytes under us, which every parser here tolerates (all lengths are
+        // checked against the slice at hand); one that shortens it is caught by
+        // `check_unchanged` before each batch and documented on `Access::Mapped`.
+        if let Ok(map) = unsafe { memmap2::Mmap::map(&common.file) } {
+            return Ok(Arc::new(MappedFile { data: Bytes::from_owner(map), common }));
+        }
+    }
+    Ok(Arc::new(PositionalFile(common)))
+}
+
+/// A path as messages show it: control characters and invalid UTF-8 escaped.
+pub(crate) fn display_name(path: &Path) -> String {
+    use bstr::ByteSlice;
+    use std::os::unix::ffi::OsStrExt;
+    let mut name = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                name.extend(character.escape_default());
+            } else {
+                name.push(character);
+            }
+        }
+        for byte in chunk.invalid().bytes() {
+            name.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    name
+}
+
+#[cfg(target_os = "linux")]
+fn on_network_file_system(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    // NFS, SMB, CIFS, SMB2, Ceph, FUSE (sshfs, s3fs, ...), AFS, Lustre, 9p, GPFS, BeeGFS.
+    const NETWORK: [u32; 11] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x00c3_6400,
+        0x6573_5546,
+        0x5346_414f,
+        0x0bd0_0bd0,
+        0x0102_1997,
+        0x4750_4653,
+        0x1983_0326,
+    ];
+    // SAFETY: an all-zero statfs is a valid value for the call to fill in.
+    let mut status: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open for the call's duration and `status` is writable.
+    let answer = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut status) };
+    // The type is a 32-bit magic number whatever the field's width and sign on this platform.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let kind = status.f_type as u32;
+    answer == 0 && NETWORK.contains(&kind)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_network_file_system(_file: &File) -> bool {
+    true
+}
+
+#[derive(Debug)]
+struct LocalFile {
+    name: String,
+    path: PathBuf,
+    length: u64,
+    file: File,
+}
+
+impl LocalFile {
+    fn check_unchanged(&self) -> Result<()> {
+        let now = self.file.metadata().map_err(|error| self.io_error("cannot inspect", error))?.len();
+        if now < self.length {
+            return Err(Error::corrupt(format!(
+                "the file was cut short while open: it had {} bytes and has {now}",
+                self.length
+            ))
+            .in_file(self.name.clone()));
+        }
+        Ok(())
+    }
+
+    fn io_error(&self, doing: &str, error: std::io::Error) -> Error {
+        Error::io(doing, error).in_file(self.name.clone())
+    }
+}
+
+#[derive(Debug)]
+struct MappedFile {
+    common: LocalFile,
+    data: Bytes,
+}
+
+impl ReadAt for MappedFile {
+    fn len(&self) -> u64 {
+        self.common.length
+    }
+
+    fn name(&self) -> &str {
+        &self.common.name
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.common.path)
+    }
+
+    fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
+        copy_ranges(self, &self.data, reads)
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(&self.data)
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        Ok(self.data.slice(checked(self, &range)?))
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.common.check_unchanged()
+    }
+}
+
+/// Serves `read_ranges` from memory.
+pub(super) fn copy_ranges(source: &dyn ReadAt, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {
+    for read in reads {
+        let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
+        let piece = data.get(checked(source, &range)?).ok_or_else(|| past_end(source, &range))?;
+        read.buffer.copy_from_slice(piece);
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct PositionalFile(LocalFile);
+
+impl ReadAt for PositionalFile {
+    fn len(&self) -> u64 {
+        self.0.length
+    }
+
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.0.path)
+    }
+
+    fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
+        for read in reads {
+            let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
+            checked(self, &range)?;
+            self.0.file.read_exact_at(read.buffer, read.offset).map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => {
+                    self.check_unchanged().err().unwrap_or_else(|| past_end(self, &range))
+                }
+                _ => self.0.io_error("cannot read", error).at(read.offset),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        let mut buffer = vec![0; checked(self, &range)?.len()];
+        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
+        Ok(buffer.into())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.0.check_unchanged()
+    }
+}

@@ -1,0 +1,16 @@
+//! Where bytes come from and go to.
+//!
+//! Readers stand on [`ReadAt`], scans on a [`Window`] over it (or over a plain stream), writers
+//! on an [`AtomicFile`]. Nothing here knows a format.
+
+mod atomic_file;
+mod file;
+mod memory;
+mod read_at;
+mod window;
+
+pub use atomic_file::{AtomicFile, Durability};
+pub use file::{Access, open_file};
+pub use memory::MemorySource;
+pub use read_at::{RangeRead, ReadAt};
+pub use window::Window;

@@ -1,0 +1,201 @@
+//! A forward view over a source: what every scan reads through.
+//!
+//! A scan peeks at the bytes ahead, decides, and skips what it has dealt with. Over memory the
+//! peek is a slice of it; over anything else it is a buffer that grows only as far as bytes
+//! really arrive, so a length field that lies cannot make it allocate.
+
+use super::read_at::{RangeRead, ReadAt};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Bytes fetched at a time from a source that does not lie in memory.
+const FETCH: usize = 1 << 20;
+
+/// A forward-only view over a [`ReadAt`] or a stream.
+pub struct Window {
+    origin: Origin,
+    /// Offset of the next byte to look at.
+    offset: u64,
+    /// Bytes fetched and not yet skipped; unused over memory.
+    buffer: Vec<u8>,
+    /// Where `offset` is within `buffer`.
+    consumed: usize,
+}
+
+enum Origin {
+    Source(Arc<dyn ReadAt>),
+    Stream { name: String, reader: Box<dyn Read + Send>, ended: bool },
+}
+
+impl Window {
+    /// A window at the beginning of a source.
+    pub fn new(source: Arc<dyn ReadAt>) -> Self {
+        Self::over(Origin::Source(source))
+    }
+
+    /// A window over a stream (standard input, a decompressor); `name` stands in messages.
+    pub fn from_stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
+        Self::over(Origin::Stream { name: name.into(), reader: Box::new(reader), ended: false })
+    }
+
+    fn over(origin: Origin) -> Self {
+        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0 }
+    }
+
+    /// What to call the source in messages.
+    pub fn name(&self) -> &str {
+        match &self.origin {
+            Origin::Source(source) => source.name(),
+            Origin::Stream { name, .. } => name,
+        }
+    }
+
+    /// The source, unless this is a stream.
+    pub fn source(&self) -> Option<&Arc<dyn ReadAt>> {
+        match &self.origin {
+            Origin::Source(source) => Some(source),
+            Origin::Stream { .. } => None,
+        }
+    }
+
+    /// Offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes from here to the end; unknown on a stream.
+    pub fn remaining(&self) -> Option<u64> {
+        self.source().map(|source| source.len().saturating_sub(self.offset))
+    }
+
+    /// Up to `want` bytes from here on: fewer only where the input ends.
+    ///
+    /// # Errors
+    /// Only when reading itself fails.
+    pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
+        if !self.in_memory() {
+            while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
+        }
+        let ahead = match &self.origin {
+            Origin::Source(source) if source.as_slice().is_some() => Self::from_offset(source, self.offset),
+            _ => self.buffer.get(self.consumed..).unwrap_or_default(),
+        };
+        Ok(ahead.get(..want).unwrap_or(ahead))
+    }
+
+    /// Moves on by `count` bytes, or to the end of the input if that comes first; says how far.
+    ///
+    /// # Errors
+    /// Only when reading itself fails.
+    pub fn skip(&mut self, count: u64) -> Result<u64> {
+        let mut left = match self.remaining() {
+            Some(remaining) => count.min(remaining),
+            None => count,
+        };
+        let begin = self.offset;
+        let buffered = ((self.buffer.len() - self.consumed) as u64).min(left);
+        // At most what lies in the buffer.
+        #[allow(clippy::cast_possible_truncation)]
+        let buffered_bytes = buffered as usize;
+        self.consumed += buffered_bytes;
+        self.offset += buffered;
+        left -= buffered;
+        match &self.origin {
+            Origin::Source(_) => self.offset += left,
+            Origin::Stream { .. } => {
+                while left > 0 {
+                    let ahead = self.peek(FETCH)?.len();
+                    if ahead == 0 {
+                        break;
+                    }
+                    let step = left.min(ahead as u64);
+                    self.skip(step)?;
+                    left -= step;
+                }
+            }
+        }
+        Ok(self.offset - begin)
+    }
+
+    fn in_memory(&self) -> bool {
+        self.source().is_some_and(|source| source.as_slice().is_some())
+    }
+
+    fn from_offset(source: &Arc<dyn ReadAt>, offset: u64) -> &[u8] {
+        let all = source.as_slice().unwrap_or_default();
+        usize::try_from(offset).ok().and_then(|offset| all.get(offset..)).unwrap_or_default()
+    }
+
+    /// Brings in more bytes behind the buffered ones; false at the end of the input.
+    fn fetch(&mut self, want: usize) -> Result<bool> {
+        self.buffer.drain(..self.consumed);
+        self.consumed = 0;
+        let have = self.buffer.len();
+        // Doubling keeps the work linear; the bytes at hand bound it, never a declared length.
+        let mut step = want.saturating_sub(have).clamp(FETCH, FETCH.max(have));
+        match &mut self.origin {
+            Origin::Source(source) => {
+                let at = self.offset + have as u64;
+                let left = source.len().saturating_sub(at);
+                step = usize::try_from(left).map_or(step, |left| left.min(step));
+                if step == 0 {
+                    return Ok(false);
+                }
+                self.buffer.resize(have + step, 0);
+                let buffer = self.buffer.get_mut(have..).unwrap_or_default();
+                source.read_ranges(&mut [RangeRead { offset: at, buffer }])?;
+                Ok(true)
+            }
+            Origin::Stream { name, reader, ended } => {
+                if *ended {
+                    return Ok(false);
+                }
+                let got = reader
+                    .take(step as u64)
+                    .read_to_end(&mut self.buffer)
+                    .map_err(|error| Error::io("cannot read", error).in_file(name.clone()))?;
+                *ended = got < step;
+                Ok(got > 0)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Window({} at byte {})", self.name(), self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{Access, MemorySource, open_file};
+
+    fn windows(data: &[u8]) -> Vec<Window> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, data).unwrap();
+        vec![
+            Window::new(Arc::new(MemorySource::new("memory", data.to_vec()))),
+            Window::new(open_file(file.path(), Access::Positional).unwrap()),
+            Window::from_stream("stream", std::io::Cursor::new(data.to_vec())),
+        ]
+    }
+
+    #[test]
+    fn peek_gives_what_is_there_and_skip_stops_at_the_end() {
+        let data: Vec<u8> = (0..3_000_000u32).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[2]).collect();
+        for mut window in windows(&data) {
+            assert_eq!(window.peek(10).unwrap(), &data[..10]);
+            assert_eq!(window.skip(7).unwrap(), 7);
+            assert_eq!(window.peek(2_500_000).unwrap(), &data[7..2_500_007]);
+            assert_eq!(window.skip(2_999_990).unwrap(), 2_999_990);
+            assert_eq!(window.peek(100).unwrap(), &data[2_999_997..]);
+            assert_eq!(window.skip(100).unwrap(), 3);
+            assert_eq!(window.peek(1).unwrap(), b"");
+            assert_eq!(window.offset(), 3_000_000);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Every entry of `testdata/ffrecord/good/manifest.json`.

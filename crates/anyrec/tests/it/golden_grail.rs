@@ -1,0 +1,1 @@
+//! Every entry of `testdata/grail/good/manifest.json`.

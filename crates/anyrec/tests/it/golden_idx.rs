@@ -1,0 +1,1 @@
+//! Every entry of `testdata/idx/good/manifest.json`.

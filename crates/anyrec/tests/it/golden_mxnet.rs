@@ -1,0 +1,1 @@
+//! Every entry of `testdata/mxnet/good/manifest.json`.
