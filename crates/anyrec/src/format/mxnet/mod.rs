@@ -1,1 +1,107 @@
-//! MXNet RecordIO.
+//! MXNet RecordIO: `.rec` files with their `.idx` and `.lst` companions.
+//!
+//! The bytes are described in `docs/formats/mxnet.md`. [`FORMAT`] is the format as the rest of
+//! the library sees it; [`Reader`], [`Writer`] and [`RecordScan`] are its parts with their own
+//! names. Around them: the index file ([`Index`]), the header of image records ([`ImageHeader`]),
+//! InsightFace's training sets ([`InsightFace`]), list files ([`parse_list`]) and the way MXNet
+//! shares a file out between workers ([`split_by_bytes`]).
+
+mod companions;
+mod image_header;
+mod index_file;
+mod insightface;
+mod layout;
+mod list_file;
+mod read;
+mod rebuild;
+mod scan;
+mod split;
+mod write;
+
+pub use image_header::{ImageHeader, LabelWidth, guess_label_width, looks_like_image_record};
+pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
+pub use insightface::{FaceImage, Identity, InsightFace, Property};
+pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};
+pub use list_file::{ListEntry, parse_list, write_list};
+pub use read::Reader;
+pub use rebuild::{KeySource, Rebuilt};
+pub use scan::RecordScan;
+pub use split::{byte_range, split_by_bytes, split_by_records};
+pub use write::Writer;
+
+use super::{
+    Capabilities, Format, Likeness, Notice, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions,
+};
+use crate::error::Result;
+use crate::io::{ReadAt, Window};
+use crate::position::PositionList;
+use std::path::Path;
+use std::sync::Arc;
+
+/// MXNet RecordIO.
+#[derive(Debug, Clone, Copy)]
+pub struct Mxnet;
+
+/// The one value of [`Mxnet`].
+pub static FORMAT: Mxnet = Mxnet;
+
+impl Format for Mxnet {
+    fn id(&self) -> &'static str {
+        "mxnet"
+    }
+
+    fn name(&self) -> &'static str {
+        "MXNet RecordIO"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["rec"]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            checksummed: false,
+            // Only with an index file, which not every file has.
+            random_access: false,
+            streamable: true,
+            keys: true,
+            labels: true,
+            fixed_size: false,
+            max_record: MAX_RECORD,
+        }
+    }
+
+    /// The magic and a first part that fits the file leave no doubt. The magic alone may also be
+    /// the beginning of a file that was cut short. An empty file is nobody's: its name decides.
+    fn detect(&self, head: &[u8], length: Option<u64>) -> Likeness {
+        match PartHeader::at_start_of(head) {
+            Some(part) if part.kind.begins_record() && length.is_none_or(|length| part.size() <= length) => {
+                Likeness::Certain
+            }
+            _ if head.starts_with(&layout::MAGIC_BYTES) => Likeness::Possible,
+            _ => Likeness::No,
+        }
+    }
+
+    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+        Ok(Box::new(Reader::open(source, options)?))
+    }
+
+    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+        Ok(Box::new(Writer::create(path, options)?))
+    }
+
+    fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+        Ok(Box::new(RecordScan::new(window, options)))
+    }
+
+    /// Whether the index file says where the records are.
+    fn check_companions(
+        &self,
+        source: &Arc<dyn ReadAt>,
+        options: &OpenOptions,
+        positions: &PositionList,
+    ) -> Result<Vec<Notice>> {
+        companions::check(source.as_ref(), options, positions)
+    }
+}

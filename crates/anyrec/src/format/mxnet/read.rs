@@ -1,0 +1,493 @@
+//! Reading records by number, by key and from a place on.
+//!
+//! Records are numbered in file order. Where the numbers come from, the first that serves:
+//!
+//! 1. positions given in the options;
+//! 2. the index file's offsets, sorted;
+//! 3. a scan of the part headers.
+//!
+//! An index file that leaves out records (its writer mixed keyed and plain records, or lost its
+//! place) must not hide them: the numbers come from a scan instead if the first offset is not 0,
+//! if an offset is missing, or if one of the stretches between two offsets holds more than one
+//! record. All stretches of a small index file are looked at and [`SAMPLES`] of a larger one; the
+//! choice is made once, so that a record never changes its number. The index file then still
+//! gives the keys.
+//!
+//! An index file that belongs to other data is found out when a record is not where it says:
+//! that is an error of kind [`Stale`](crate::ErrorKind::Stale).
+
+use super::image_header::{ImageHeader, guess_label_width};
+use super::index_file::{Index, LOST_OFFSET};
+use super::layout::{self, Fault, FaultKind, PartHeader, Walk};
+use super::scan::{RecordScan, Step};
+use super::{FORMAT, companions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
+use crate::io::{RangeRead, ReadAt, Window};
+use crate::limits::Limits;
+use crate::position::{Location, Position, PositionList};
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Stretches between offsets looked at in an index file with more than [`CHECK_ALL`] of them.
+const SAMPLES: usize = 256;
+
+/// An index file of up to that many offsets is looked at as a whole.
+const CHECK_ALL: usize = 1024;
+
+/// A stretch longer than this is not fetched before the record's true end is known.
+const LONG_STRETCH: u64 = 1 << 20;
+
+/// Reads a `.rec` file.
+///
+/// ```
+/// use anyrec::format::mxnet::{Reader, Writer};
+/// use anyrec::format::{Key, OpenOptions, RecordReader, WriteOptions};
+/// use anyrec::io::{Access, open_file};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pets.rec");
+/// let mut writer = Writer::create(&path, &WriteOptions::default())?;
+/// writer.write_with_key(&Key::Int(7), b"cat")?;
+/// writer.write_with_key(&Key::Int(5), b"dog")?;
+/// writer.finish()?;
+///
+/// let reader = Reader::open(open_file(&path, Access::Auto)?, &OpenOptions::default())?;
+/// assert_eq!(reader.count()?, 2);
+/// assert_eq!(reader.read(1)?, "dog");
+/// assert_eq!(reader.by_key(&Key::Int(7))?, "cat");
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    source: Arc<dyn ReadAt>,
+    options: OpenOptions,
+    index_path: Option<PathBuf>,
+    index: OnceLock<Option<Index>>,
+    /// Why the index file does not number the records, if it does not.
+    distrust: OnceLock<Option<String>>,
+    numbering: OnceLock<std::result::Result<Numbering, Damage>>,
+    /// Held while one of the above is made: two threads would both scan.
+    making: Mutex<()>,
+}
+
+/// Where the records are.
+#[derive(Debug)]
+struct Numbering {
+    positions: Arc<PositionList>,
+    /// Ends of the records that the next one does not follow directly (damage lies between).
+    ends: BTreeMap<u64, u64>,
+    from_index: bool,
+}
+
+impl Reader {
+    /// Opens a file. Nothing is read yet.
+    ///
+    /// # Errors
+    /// When an index file was named that is not there.
+    pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+        let index_path = companions::index_path(source.as_ref(), options)?;
+        Ok(Reader {
+            source,
+            options: options.clone(),
+            index_path,
+            index: OnceLock::new(),
+            distrust: OnceLock::new(),
+            numbering: OnceLock::new(),
+            making: Mutex::new(()),
+        })
+    }
+
+    /// The index file's path, where there is one.
+    pub fn index_path(&self) -> Option<&Path> {
+        self.index_path.as_deref()
+    }
+
+    /// The index file, read on first use; none where there is none.
+    ///
+    /// # Errors
+    /// As [`Index::load`].
+    pub fn index(&self) -> Result<Option<&Index>> {
+        once(&self.index, &self.making, || {
+            let load = |path: &PathBuf| Index::load(path, self.options.access, None);
+            self.index_path.as_ref().map(load).transpose()
+        })
+        .map(Option::as_ref)
+    }
+
+    /// The positions of all records.
+    ///
+    /// # Errors
+    /// As [`count`](RecordReader::count).
+    pub fn positions(&self) -> Result<&PositionList> {
+        self.numbering().map(|numbering| numbering.positions.as_ref())
+    }
+
+    /// Byte offset of the record with that key.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange) for a key the index file does not have,
+    /// [`Stale`](ErrorKind::Stale) if the index file lost the record's offset,
+    /// [`Unsupported`](ErrorKind::Unsupported) without an index file.
+    pub fn offset_of_key(&self, key: &Key) -> Result<u64> {
+        let index = self.index()?.ok_or_else(|| {
+            Error::unsupported("records have no keys, as there is no index file")
+                .in_file(self.source.name())
+                .with_hint(format!("`anyrec index {}` writes one", self.source.name()))
+        })?;
+        match index.get(key) {
+            Some(LOST_OFFSET) => Err(self.stale(format!(
+                "the index file says {LOST_OFFSET} (-1) for key {key:?}: its writer could not tell the offset"
+            ))),
+            Some(offset) => Ok(offset),
+            None => Err(Error::new(ErrorKind::OutOfRange, format!("there is no key {key:?}"))
+                .in_file(self.index_name())),
+        }
+    }
+
+    /// Number of the record with that key.
+    ///
+    /// # Errors
+    /// As [`Reader::offset_of_key`] and [`count`](RecordReader::count);
+    /// [`Stale`](ErrorKind::Stale) if no record begins at the key's offset.
+    pub fn number_of_key(&self, key: &Key) -> Result<u64> {
+        let offset = self.offset_of_key(key)?;
+        self.positions()?.index_of(Position::of_frame(offset)).ok_or_else(|| {
+            self.stale(format!("the index file puts key {key:?} where no record begins")).at(offset)
+        })
+    }
+
+    /// The record with that key. Needs no numbering, so no scan.
+    ///
+    /// # Errors
+    /// As [`Reader::offset_of_key`]; [`Stale`](ErrorKind::Stale) if no record begins there;
+    /// [`Corrupt`](ErrorKind::Corrupt) if it is damaged.
+    pub fn by_key(&self, key: &Key) -> Result<Bytes> {
+        self.record_at(self.offset_of_key(key)?, true)
+    }
+
+    /// The record that begins at `offset`.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange) past the end of the file,
+    /// [`Corrupt`](ErrorKind::Corrupt) if no intact record begins there.
+    pub fn read_at(&self, offset: u64) -> Result<Bytes> {
+        self.record_at(offset, false)
+    }
+
+    fn record_at(&self, begin: u64, from_index: bool) -> Result<Bytes> {
+        self.source.check_unchanged()?;
+        let length = self.source.len();
+        if begin >= length {
+            return Err(if from_index { self.past_end(begin) } else { self.out_of_range(begin) });
+        }
+        let end = self.end_of_record(begin)?.unwrap_or(length);
+        let frame = self.source.bytes(begin..end)?;
+        Ok(match self.record_in(&frame, begin, end, from_index)? {
+            Cow::Borrowed(record) => frame.slice_ref(record),
+            Cow::Owned(record) => record.into(),
+        })
+    }
+
+    /// A scan that begins at `offset`, which should be a record's: reading on from there.
+    /// [`RecordScan::tell`] says where it has come to.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange) past the end of the file.
+    pub fn scan_from(&self, offset: u64) -> Result<RecordScan> {
+        if offset > self.source.len() {
+            return Err(self.out_of_range(offset));
+        }
+        let mut window = Window::new(Arc::clone(&self.source));
+        window.skip(offset)?;
+        Ok(RecordScan::new(window, &self.options))
+    }
+
+    fn numbering(&self) -> Result<&Numbering> {
+        // Before the lock is taken: these take it themselves.
+        let index = match self.options.positions {
+            Some(_) => None,
+            None => self.trusted_index()?,
+        };
+        let made = once(&self.numbering, &self.making, || match (&self.options.positions, index) {
+            (Some(positions), _) => Ok(Ok(Numbering::of(Arc::clone(positions), false))),
+            (None, Some(index)) => {
+                let mut positions = PositionList::new();
+                for offset in index.sorted_offsets() {
+                    positions.push_frame(offset, 1)?;
+                }
+                Ok(Ok(Numbering::of(Arc::new(positions), true)))
+            }
+            (None, None) => self.number_by_scan(),
+        })?;
+        made.as_ref().map_err(|damage| damage.clone().into_error(self.source.name()))
+    }
+
+    fn number_by_scan(&self) -> Result<std::result::Result<Numbering, Damage>> {
+        let mut positions = PositionList::new();
+        let mut ends = BTreeMap::new();
+        let mut scan = self.scan_from(0)?.headers_only();
+        // Begin and end of the record before.
+        let mut before = None;
+        loop {
+            let begin = scan.tell();
+            match scan.step()? {
+                Step::Record(_) => {
+                    if let Some((previous, end)) = before.filter(|&(_, end)| end != begin) {
+                        ends.insert(previous, end);
+                    }
+                    positions.push_frame(begin, 1)?;
+                    before = Some((begin, scan.tell()));
+                }
+                Step::Damage(_) if self.options.skip_damage => {}
+                Step::Damage(damage) => return Ok(Err(damage)),
+                Step::End => break,
+            }
+        }
+        ends.extend(before);
+        Ok(Ok(Numbering { positions: Arc::new(positions), ends, from_index: false }))
+    }
+
+    /// The index file, if it may number the records.
+    fn trusted_index(&self) -> Result<Option<&Index>> {
+        let Some(index) = self.index()? else { return Ok(None) };
+        let distrust = once(&self.distrust, &self.making, || self.judge_index(index))?;
+        Ok(distrust.is_none().then_some(index))
+    }
+
+    /// Why the records must not be numbered by the index file, if so.
+    fn judge_index(&self, index: &Index) -> Result<Option<String>> {
+        let offsets = index.sorted_offsets();
+        match (offsets.first(), index.lost()) {
+            (None, _) if self.source.is_empty() => return Ok(None),
+            (None, _) => return Ok(Some("has no entries".to_owned())),
+            (Some(_), lost) if lost > 0 => return Ok(Some(format!("lost the offsets of {lost} records"))),
+            (Some(0), _) => {}
+            (Some(first), _) => return Ok(Some(format!("begins at byte {first}, not 0"))),
+        }
+        let length = self.source.len();
+        let chosen: Vec<usize> = match offsets.len() {
+            count @ 0..=CHECK_ALL => (0..count).collect(),
+            // Evenly spread, first and last included.
+            count => (0..SAMPLES).map(|sample| sample * (count - 1) / (SAMPLES - 1)).collect(),
+        };
+        let stretch = |&at: &usize| {
+            let end = offsets.get(at + 1).copied().unwrap_or(length).min(length);
+            offsets.get(at).map(|&begin| begin..end)
+        };
+        let stretches: Vec<Range<u64>> = chosen.iter().filter_map(stretch).collect();
+        let begins: Vec<u64> = stretches.iter().map(|stretch| stretch.start).collect();
+        if self.part_headers(&begins)?.contains(&None) {
+            // Of other data, or the data was cut short: reading the record in question says so.
+            return Ok(None);
+        }
+        let ends = self.ends_of_records(&stretches)?;
+        let behind: Vec<u64> = stretches
+            .iter()
+            .zip(ends)
+            .filter_map(|(stretch, end)| end.filter(|&end| end < stretch.end))
+            .collect();
+        // Bytes behind a record may also be damage or filler; records are known by their magic.
+        let hidden = self.part_headers(&behind)?.into_iter().zip(behind).find(|(part, _)| part.is_some());
+        Ok(hidden.map(|(_, offset)| format!("leaves out the record at byte {offset}")))
+    }
+
+    /// Headers of the parts that begin at these offsets, all fetched together; none where the
+    /// file ends or no part begins.
+    fn part_headers(&self, offsets: &[u64]) -> Result<Vec<Option<PartHeader>>> {
+        let size = PartHeader::SIZE as u64;
+        let within = |offset: u64| offset.checked_add(size).is_some_and(|end| end <= self.source.len());
+        let mut headers = vec![[0; PartHeader::SIZE]; offsets.len()];
+        let mut reads: Vec<RangeRead<'_>> = headers
+            .iter_mut()
+            .zip(offsets)
+            .filter(|(_, offset)| within(**offset))
+            .map(|(buffer, &offset)| RangeRead { offset, buffer })
+            .collect();
+        self.source.read_ranges(&mut reads)?;
+        Ok(headers.into_iter().map(PartHeader::parse).collect())
+    }
+
+    /// Where the records that begin these stretches end, as their part headers say; none for one
+    /// that does not end within its stretch.
+    fn ends_of_records(&self, stretches: &[Range<u64>]) -> Result<Vec<Option<u64>>> {
+        let mut ends = vec![None; stretches.len()];
+        let mut walks: Vec<(usize, u64)> =
+            stretches.iter().map(|stretch| stretch.start).enumerate().collect();
+        // One round a part: each fetches the next header of every record that is not done.
+        while !walks.is_empty() {
+            let places: Vec<u64> = walks.iter().map(|&(_, place)| place).collect();
+            let mut going_on = Vec::new();
+            for ((at, place), part) in walks.into_iter().zip(self.part_headers(&places)?) {
+                let Some((part, stretch)) = part.zip(stretches.get(at)) else { continue };
+                let next = place.saturating_add(part.size());
+                match (next <= stretch.end, part.kind.ends_record(), ends.get_mut(at)) {
+                    (true, true, Some(end)) => *end = Some(next),
+                    (true, false, _) => going_on.push((at, next)),
+                    _ => {}
+                }
+            }
+            walks = going_on;
+        }
+        Ok(ends)
+    }
+
+    /// Where the record at `begin` ends, if its parts say so and the file reaches that far.
+    fn end_of_record(&self, begin: u64) -> Result<Option<u64>> {
+        let stretch = begin..self.source.len();
+        Ok(self.ends_of_records(std::slice::from_ref(&stretch))?.into_iter().next().flatten())
+    }
+
+    /// The record in `frame`, the bytes of `begin..end`.
+    fn record_in<'a>(
+        &self,
+        frame: &'a [u8],
+        begin: u64,
+        end: u64,
+        from_index: bool,
+    ) -> Result<Cow<'a, [u8]>> {
+        let outline = match Walk::new().finish(frame) {
+            Ok(outline) => outline,
+            Err(fault) => return Err(self.not_a_record(&fault, begin, end, from_index)),
+        };
+        if outline.length > self.options.limits.record {
+            return Err(Limits::exceeded("record length", outline.length, self.options.limits.record)
+                .in_file(self.source.name())
+                .at(begin));
+        }
+        Ok(layout::join(frame, &outline))
+    }
+
+    fn not_a_record(&self, fault: &Fault, begin: u64, end: u64, from_index: bool) -> Error {
+        if from_index && fault.parts == 0 && matches!(fault.kind, FaultKind::Magic(_)) {
+            return self.stale(format!("the index file puts a record where none begins: {fault}")).at(begin);
+        }
+        if from_index && end < self.source.len() {
+            let what =
+                format!("the record reaches past byte {end}, where the index file has the next: {fault}");
+            return self.stale(what).at(begin);
+        }
+        Error::corrupt(fault.to_string()).in_file(self.source.name()).at(begin).with_hint(format!(
+            "`anyrec verify {0}` lists all damage, `anyrec repair {0} -o OUT` keeps the intact records",
+            self.source.name()
+        ))
+    }
+
+    /// An error about the index file; the place is one in the data file.
+    fn stale(&self, message: String) -> Error {
+        let name = self.source.name();
+        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(format!(
+            "the index file belongs to other data, or the data changed since: `anyrec index {name}` writes it anew"
+        ))
+    }
+
+    fn past_end(&self, begin: u64) -> Error {
+        let length = self.source.len();
+        self.stale(format!("the index file puts a record past the end of the file, which has {length} bytes"))
+            .at(begin)
+    }
+
+    fn out_of_range(&self, offset: u64) -> Error {
+        let message = format!("the file ends at byte {}", self.source.len());
+        Error::new(ErrorKind::OutOfRange, message).in_file(self.source.name()).at(offset)
+    }
+
+    fn index_name(&self) -> String {
+        self.index_path.as_deref().map(companions::name).unwrap_or_default()
+    }
+}
+
+impl Numbering {
+    fn of(positions: Arc<PositionList>, from_index: bool) -> Self {
+        Numbering { positions, ends: BTreeMap::new(), from_index }
+    }
+}
+
+/// The cell's value, made under the lock if there is none yet. Failures are not kept.
+fn once<'a, T>(cell: &'a OnceLock<T>, making: &Mutex<()>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    // The lock guards no data: one that a panic left behind is as good as any.
+    let _guard = making.lock().unwrap_or_else(PoisonError::into_inner);
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
+    }
+}
+
+impl RecordReader for Reader {
+    fn format(&self) -> &'static dyn Format {
+        &FORMAT
+    }
+
+    fn source(&self) -> &Arc<dyn ReadAt> {
+        &self.source
+    }
+
+    fn info(&self) -> Result<Info> {
+        let mut info = Info::default();
+        self.trusted_index()?;
+        if let Some(Some(reason)) = self.distrust.get() {
+            info.notices.push(Notice::new(format!(
+                "the index file {} {reason}; records are numbered by a scan instead",
+                self.index_name()
+            )));
+        }
+        Ok(info)
+    }
+
+    fn count(&self) -> Result<u64> {
+        self.numbering().map(|numbering| numbering.positions.len())
+    }
+
+    fn locate(&self, index: u64) -> Result<Location> {
+        let Numbering { positions, ends, from_index } = self.numbering()?;
+        let position = positions
+            .get(index)
+            .ok_or_else(|| Error::no_such_record(index, positions.len()).in_file(self.source.name()))?;
+        let begin = position.frame;
+        let length = self.source.len();
+        if begin >= length {
+            let error = match from_index {
+                true => self.past_end(begin),
+                false => Error::corrupt(format!("the file has only {length} bytes"))
+                    .in_file(self.source.name())
+                    .at(begin),
+            };
+            return Err(error.in_record(index));
+        }
+        let next = positions.frame_after(begin).unwrap_or(length).min(length);
+        let mut end = ends.get(&begin).copied().unwrap_or(next);
+        if end - begin > LONG_STRETCH && self.source.as_slice().is_none() {
+            // Positions say only where records begin: do not fetch what lies behind this one.
+            end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
+        }
+        Ok(Location { position, span: begin..end })
+    }
+
+    fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        let from_index = matches!(self.numbering.get(), Some(Ok(numbering)) if numbering.from_index);
+        self.record_in(frame, location.span.start, location.span.end, from_index)
+            .map_err(|error| error.in_record(index))
+    }
+
+    fn tags(&self, index: u64) -> Result<Tags> {
+        let mut tags = Tags::none();
+        let location = self.locate(index)?;
+        tags.key = self.index()?.and_then(|index| index.key_at(location.position.frame));
+        let frame = self.source.bytes(location.span.clone())?;
+        let record = self.decode(index, &location, &frame)?;
+        if let Some(width) = guess_label_width(&record) {
+            tags.label = Some(ImageHeader::unpack(&record, width)?.0.label);
+        }
+        Ok(tags)
+    }
+}

@@ -1,0 +1,123 @@
+//! An index file made anew from the records.
+//!
+//! The keys of a lost index file are not in the `.rec` file as such. Image records carry an id,
+//! which writers set to the key: where all records have one and no two are alike, ids are the
+//! keys. This matters for InsightFace files, whose record 0 is written last, so that counting
+//! would give every record a wrong key. Everywhere else keys are ordinals, as the original's
+//! `rec2idx` tool has it.
+
+use super::image_header::{ImageHeader, guess_label_width};
+use super::index_file::{Index, KeyType};
+use crate::error::Result;
+use crate::format::{Damage, Event, Key, Scan};
+
+/// Where the keys of a rebuilt index come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeySource {
+    /// The ids in the image headers.
+    ImageIds,
+    /// The records' numbers.
+    Ordinals,
+}
+
+/// An index made from a scan, and how.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rebuilt {
+    /// The index, one entry a record, in file order.
+    pub index: Index,
+    /// Where its keys come from.
+    pub key_source: KeySource,
+    /// Why, as one sentence.
+    pub reason: String,
+    /// Stretches of the file that hold no intact record.
+    pub damage: Vec<Damage>,
+}
+
+impl Index {
+    /// Makes an index from the records of a scan.
+    ///
+    /// ```
+    /// use anyrec::format::mxnet::{FORMAT, Index, KeySource};
+    /// use anyrec::format::{Format, OpenOptions};
+    /// use anyrec::io::{MemorySource, Window};
+    /// use std::sync::Arc;
+    ///
+    /// let bytes = b"\x0a\x23\xd7\xce\x01\0\0\0a\0\0\0\x0a\x23\xd7\xce\0\0\0\0";
+    /// let window = Window::new(Arc::new(MemorySource::new("x.rec", bytes.to_vec())));
+    /// let rebuilt = Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default())?)?;
+    /// assert_eq!(rebuilt.key_source, KeySource::Ordinals);
+    /// assert_eq!(rebuilt.index.to_bytes()?, b"0\t0\n1\t12\n");
+    /// # Ok::<(), anyrec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the scan's. Damage is no error; it is listed in the result.
+    pub fn rebuild(scan: &mut dyn Scan) -> Result<Rebuilt> {
+        let mut offsets = Vec::new();
+        // `Err` once a record without an id was met: its number.
+        let mut ids: std::result::Result<Vec<u64>, usize> = Ok(Vec::new());
+        let mut damage = Vec::new();
+        loop {
+            match scan.next_event()? {
+                Event::Record(record) => {
+                    if let Ok(known) = &mut ids {
+                        match id_of(record.data) {
+                            Some(id) => known.push(id),
+                            None => ids = Err(offsets.len()),
+                        }
+                    }
+                    offsets.push(record.position.frame);
+                }
+                Event::Damage(found) => damage.push(found),
+                Event::End => break,
+                _ => {}
+            }
+        }
+        let (keys, key_source, mut reason) = choose(ids);
+        if key_source == KeySource::Ordinals && !damage.is_empty() {
+            reason.push_str("; damaged stretches are not counted, so keys after them may be too small");
+        }
+        let mut index = Index::new(KeyType::Int);
+        for (number, &offset) in offsets.iter().enumerate() {
+            let key = keys.get(number).map_or(number as i128, |&id| i128::from(id));
+            index.push(&Key::Int(key), offset)?;
+        }
+        Ok(Rebuilt { index, key_source, reason, damage })
+    }
+}
+
+fn id_of(record: &[u8]) -> Option<u64> {
+    let width = guess_label_width(record)?;
+    ImageHeader::unpack(record, width).ok().map(|(header, _)| header.id)
+}
+
+/// The ids to use as keys (none for ordinals), and why.
+fn choose(ids: std::result::Result<Vec<u64>, usize>) -> (Vec<u64>, KeySource, String) {
+    let ordinals = |reason| (Vec::new(), KeySource::Ordinals, reason);
+    match ids {
+        Err(record) => ordinals(format!("keys are record numbers, as record {record} has no image header")),
+        Ok(ids) if ids.is_empty() => ordinals("there are no records".to_owned()),
+        Ok(ids) => {
+            let mut sorted = ids.clone();
+            sorted.sort_unstable();
+            match sorted.windows(2).find(|pair| pair.first() == pair.last()).and_then(<[u64]>::first) {
+                Some(&id) => {
+                    let twins: Vec<String> = (0..)
+                        .zip(&ids)
+                        .filter(|(_, other)| **other == id)
+                        .map(|(record, _): (u64, _)| record.to_string())
+                        .take(2)
+                        .collect();
+                    let twins = twins.join(" and ");
+                    ordinals(format!("keys are record numbers, as records {twins} have the same id {id}"))
+                }
+                None => {
+                    let reason = "keys are the ids of the image headers: every record has one, all different";
+                    (ids, KeySource::ImageIds, reason.to_owned())
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The sequential parser of `.rec` files.
+//!
+//! The scan delivers what the original reader delivers, with a [`Notice`] wherever that reader is
+//! more forgiving than the format. What the original refuses, or silently drops (a split record
+//! that the end of the file cuts off), is [`Damage`]: the scan then goes on at the next aligned
+//! magic at which a record may begin, starting the search right behind the damaged record's first
+//! word, because its length field is as doubtful as the rest of it.
+//!
+//! Magics that stand unescaped inside records are common in files of other writers (Amazon
+//! SageMaker's protobuf files): they are counted, and told once, at the end.
+
+use super::layout::{self, ALIGNMENT, Fault, Oddity, Outline, PartHeader, Progress, Walk};
+use crate::error::Result;
+use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::io::Window;
+use crate::limits::Limits;
+use crate::position::Position;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Bytes looked through at a time on the way to the next record after damage.
+const SEARCH: usize = 1 << 20;
+
+/// A broken record of more parts than this is left behind as a whole. Each place in it where
+/// another record might begin costs a walk over the parts that follow; without a bound, a file
+/// made of first parts only would take a time that grows with the square of its size.
+const DOUBTED_PARTS: u64 = 64;
+
+/// A scan over the records of a `.rec` file. See the module's words on what it yields.
+#[derive(Debug)]
+pub struct RecordScan {
+    window: Window,
+    record_limit: u64,
+    search_payload: bool,
+    /// Bytes of the last record, to be skipped before the next step.
+    taken: u64,
+    records: u64,
+    /// A record whose notices go first.
+    ready: Option<Outline>,
+    notices: VecDeque<Notice>,
+    joined: Vec<u8>,
+    unescaped: Unescaped,
+}
+
+/// Records with unescaped magics: how many, and the first place.
+#[derive(Debug, Default)]
+struct Unescaped {
+    records: u64,
+    first: u64,
+}
+
+/// One step over the file, without the record's bytes.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A record of that outline begins here.
+    Record(Outline),
+    /// A stretch that was skipped.
+    Damage(Damage),
+    /// Nothing is left.
+    End,
+}
+
+impl RecordScan {
+    /// A scan from the window's place on.
+    pub fn new(window: Window, options: &OpenOptions) -> Self {
+        RecordScan {
+            window,
+            record_limit: options.limits.record,
+            search_payload: true,
+            taken: 0,
+            records: 0,
+            ready: None,
+            notices: VecDeque::new(),
+            joined: Vec::new(),
+            unescaped: Unescaped::default(),
+        }
+    }
+
+    /// Leaves the payloads unread where nobody wants to know about unescaped magics.
+    pub(super) fn headers_only(mut self) -> Self {
+        self.search_payload = false;
+        self
+    }
+
+    /// Offset of the byte after the last event's span: where the next record begins.
+    pub fn tell(&self) -> u64 {
+        self.window.offset() + self.taken
+    }
+
+    /// Next record or damage; the record's notices are dropped.
+    pub(super) fn step(&mut self) -> Result<Step> {
+        self.pass()?;
+        let found = self.walk()?;
+        if let Step::Record(outline) = &found {
+            self.taken = outline.span;
+            self.records += 1;
+        }
+        Ok(found)
+    }
+
+    /// Moves past the record delivered last.
+    fn pass(&mut self) -> Result<()> {
+        let taken = std::mem::take(&mut self.taken);
+        self.window.skip(taken)?;
+        Ok(())
+    }
+
+    /// What begins at the window's place. Damage is skipped, a record is not.
+    fn walk(&mut self) -> Result<Step> {
+        let begin = self.window.offset();
+        let mut left = self.window.remaining();
+        let mut walk = Walk::searching_payload(self.search_payload);
+        let mut want = PartHeader::SIZE;
+        loop {
+            let ahead = self.window.peek(want)?;
+            if ahead.is_empty() {
+                return Ok(Step::End);
+            }
+            if ahead.len() < want {
+                left = Some(ahead.len() as u64);
+            }
+            match walk.advance(ahead, left) {
+                Progress::Needs(need) => {
+                    want = Limits::check("record size", need, u64::MAX, usize::MAX as u64)
+                        .map_err(|error| error.in_file(self.window.name()).at(begin))?;
+                }
+                Progress::Complete(outline) => return Ok(Step::Record(outline)),
+                Progress::Broken(fault) => return self.resynchronise(begin, &fault).map(Step::Damage),
+            }
+        }
+    }
+
+    /// Skips to the next place at which a record may begin, or to the end.
+    fn resynchronise(&mut self, begin: u64, fault: &Fault) -> Result<Damage> {
+        let from = match fault.parts {
+            0..=DOUBTED_PARTS => begin + 1,
+            _ => begin + fault.place.max(1),
+        };
+        self.window.skip(from.next_multiple_of(ALIGNMENT) - begin)?;
+        loop {
+            let offset = self.window.offset();
+            // The header of a record that begins in the last searched word must be in sight.
+            let ahead = self.window.peek(SEARCH + PartHeader::SIZE)?;
+            let at_end = ahead.len() < SEARCH + PartHeader::SIZE;
+            let place = layout::find_record(ahead, offset).map(|place| place as u64);
+            let step = match place {
+                Some(place) => place,
+                None if at_end => ahead.len() as u64,
+                None => SEARCH as u64,
+            };
+            self.window.skip(step)?;
+            if place.is_some() || at_end {
+                break;
+            }
+        }
+        Ok(Damage { begin, end: self.window.offset(), record: self.records, reason: fault.to_string() })
+    }
+
+    /// Queues what the record at the window's place gives occasion to say.
+    fn remark(&mut self, outline: &Outline) {
+        let begin = self.window.offset();
+        for (kind, place, count) in outline.oddities.iter() {
+            let place = begin + place;
+            if kind == Oddity::UnescapedMagic {
+                if self.unescaped.records == 0 {
+                    self.unescaped.first = place;
+                }
+                self.unescaped.records += 1;
+                continue;
+            }
+            let more = match count {
+                1 => String::new(),
+                count => format!(" ({count} times in record {})", self.records),
+            };
+            self.notices.push_back(Notice::at(place, format!("{kind}{more}")));
+        }
+    }
+
+    /// The word about unescaped magics, once.
+    fn last_remark(&mut self) -> Option<Notice> {
+        let Unescaped { records, first } = std::mem::take(&mut self.unescaped);
+        let subject = match records {
+            0 => return None,
+            1 => "1 record holds".to_owned(),
+            count => format!("{count} records hold"),
+        };
+        Some(Notice::at(
+            first,
+            format!(
+                "{subject} the magic word unescaped, as protobuf RecordIO files of Amazon SageMaker do; \
+                 the records are read as they are"
+            ),
+        ))
+    }
+
+    fn deliver(&mut self, outline: Outline) -> Result<Event<'_>> {
+        let begin = self.window.offset();
+        let span: Range<u64> = begin..begin + outline.span;
+        if outline.length > self.record_limit {
+            // Past it on the next call, should the caller go on.
+            self.taken = outline.span;
+            return Err(Limits::exceeded("record length", outline.length, self.record_limit)
+                .in_file(self.window.name())
+                .at(begin)
+                .in_record(self.records));
+        }
+        let size = usize::try_from(outline.span).unwrap_or(usize::MAX);
+        let data = layout::join_into(self.window.peek(size)?, &outline, &mut self.joined);
+        self.taken = outline.span;
+        self.records += 1;
+        let position = Position::of_frame(begin);
+        Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }))
+    }
+}
+
+impl Scan for RecordScan {
+    fn next_event(&mut self) -> Result<Event<'_>> {
+        self.pass()?;
+        if let Some(notice) = self.notices.pop_front() {
+            return Ok(Event::Notice(notice));
+        }
+        if let Some(outline) = self.ready.take() {
+            return self.deliver(outline);
+        }
+        match self.walk()? {
+            Step::Record(outline) => {
+                self.remark(&outline);
+                match self.notices.pop_front() {
+                    Some(notice) => {
+                        self.ready = Some(outline);
+                        Ok(Event::Notice(notice))
+                    }
+                    None => self.deliver(outline),
+                }
+            }
+            Step::Damage(damage) => Ok(Event::Damage(damage)),
+            Step::End => Ok(self.last_remark().map_or(Event::End, Event::Notice)),
+        }
+    }
+}

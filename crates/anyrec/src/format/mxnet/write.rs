@@ -1,0 +1,325 @@
+//! Writing `.rec` files, and the index file beside them.
+//!
+//! The file is written as the original writes it, byte for byte: a record is cut at each aligned
+//! magic, the last part padded with zeros. Data and index file go through an [`AtomicFile`] each
+//! and get their names at the end, the data file first: an index file never stands there without
+//! the data it was made for.
+
+use super::companions;
+use super::image_header::{ImageHeader, LabelWidth, guess_label_width};
+use super::index_file::append_line;
+use super::layout::{self, MAX_RECORD, PartHeader};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{IndexFile, Key, Label, Notice, RecordWriter, Tags, WriteOptions, Written};
+use crate::io::AtomicFile;
+use std::path::{Path, PathBuf};
+
+/// Up to here an `f32` holds every whole number.
+const EXACT_IN_F32: f64 = 16_777_216.0;
+
+/// Writes a `.rec` file.
+///
+/// ```
+/// use anyrec::format::mxnet::Writer;
+/// use anyrec::format::{Key, WriteOptions};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pets.rec");
+/// let mut writer = Writer::create(&path, &WriteOptions::default())?;
+/// assert_eq!(writer.write_with_key(&Key::Int(7), b"cat")?, 0);
+/// assert_eq!(writer.tell(), 12);
+/// writer.finish()?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"\x0a\x23\xd7\xce\x03\0\0\0cat\0");
+/// assert_eq!(std::fs::read(path.with_extension("idx")).unwrap(), b"7\t0\n");
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer {
+    file: AtomicFile,
+    offset: u64,
+    records: u64,
+    index: IndexOutput,
+    label_width: LabelWidth,
+    options: WriteOptions,
+    /// Reused for the lines of the index file and for records with a header in front.
+    line: Vec<u8>,
+    packed: Vec<u8>,
+    unkeyed: u64,
+    dropped_keys: u64,
+    rounded_labels: Rounded,
+    rounded_ids: Rounded,
+}
+
+/// The index file under construction.
+#[derive(Debug)]
+enum IndexOutput {
+    /// None is wanted.
+    None,
+    /// One is started with the first key.
+    WithFirstKey(PathBuf),
+    /// One was asked for: a record without a key gets its number as one.
+    All(AtomicFile),
+    /// One was started by a key.
+    Keyed(AtomicFile),
+}
+
+/// Numbers that a 32-bit float does not hold: how many, and the first.
+#[derive(Debug, Default)]
+struct Rounded {
+    count: u64,
+    first: f64,
+}
+
+impl Rounded {
+    fn count(&mut self, value: f64) {
+        if value.is_finite() && value.abs() > EXACT_IN_F32 && LabelWidth::Narrow.round(value) != value {
+            if self.count == 0 {
+                self.first = value;
+            }
+            self.count += 1;
+        }
+    }
+}
+
+impl Writer {
+    /// Starts a file. It gets its name in [`Writer::finish`].
+    ///
+    /// The index file is where `options.index_file` says; by default (`None`) one beside the file,
+    /// if any record has a key. With [`IndexFile::Beside`] or [`IndexFile::At`] one is always
+    /// written.
+    ///
+    /// # Errors
+    /// [`Exists`](ErrorKind::Exists), a setting of another format, or what the system says.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        options.allow_only("mxnet", &["index_file", "wide_labels"])?;
+        let file = AtomicFile::create(path, options.overwrite, options.durability)?;
+        let beside = || {
+            companions::beside(path).ok_or_else(|| {
+                Error::invalid("a data file cannot have the name of its index file").in_file(file.name())
+            })
+        };
+        let all = |index: &Path| Self::index_output(index, path, options).map(IndexOutput::All);
+        let index = match &options.index_file {
+            Some(IndexFile::None) => IndexOutput::None,
+            Some(IndexFile::Beside) => all(&beside()?)?,
+            Some(IndexFile::At(index)) => all(index)?,
+            None => IndexOutput::WithFirstKey(beside()?),
+        };
+        let label_width = if options.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
+        Ok(Writer {
+            file,
+            offset: 0,
+            records: 0,
+            index,
+            label_width,
+            options: options.clone(),
+            line: Vec::new(),
+            packed: Vec::new(),
+            unkeyed: 0,
+            dropped_keys: 0,
+            rounded_labels: Rounded::default(),
+            rounded_ids: Rounded::default(),
+        })
+    }
+
+    fn index_output(index: &Path, data: &Path, options: &WriteOptions) -> Result<AtomicFile> {
+        if index == data {
+            return Err(
+                Error::invalid("data and index file have the same name").in_file(companions::name(data))
+            );
+        }
+        AtomicFile::create(index, options.overwrite, options.durability)
+    }
+
+    /// Offset at which the next record will begin.
+    pub fn tell(&self) -> u64 {
+        self.offset
+    }
+
+    /// Number of records so far.
+    pub fn count(&self) -> u64 {
+        self.records
+    }
+
+    /// Adds a record without a key; says its offset. It gets no line in the index file.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit) for a record of 2^29 bytes or more, or what the system says.
+    pub fn write(&mut self, record: &[u8]) -> Result<u64> {
+        let length = record.len() as u64;
+        if length > MAX_RECORD {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!(
+                    "a record of {length} bytes is too long: RecordIO only accept record less than 2^29 bytes"
+                ),
+            )
+            .in_file(self.file.name())
+            .in_record(self.records));
+        }
+        let offset = self.offset;
+        for (part, payload) in layout::split(record) {
+            self.file.append(&part.to_bytes())?;
+            self.file.append(payload)?;
+            let padding = layout::padding(part.length);
+            self.file.append(padding)?;
+            self.offset += (PartHeader::SIZE + payload.len() + padding.len()) as u64;
+        }
+        self.records += 1;
+        Ok(offset)
+    }
+
+    /// Adds a record and its line in the index file; says its offset.
+    ///
+    /// # Errors
+    /// As [`Writer::write`]; [`Invalid`](ErrorKind::Invalid) for a key that an index file cannot
+    /// hold, or where the options say that there is none.
+    pub fn write_with_key(&mut self, key: &Key, record: &[u8]) -> Result<u64> {
+        // Before the record: a key that cannot be written must not leave a record without one.
+        match &self.index {
+            IndexOutput::All(_) | IndexOutput::Keyed(_) => {}
+            IndexOutput::WithFirstKey(path) => {
+                let index = Self::index_output(path, self.file.target(), &self.options)?;
+                self.index = IndexOutput::Keyed(index);
+            }
+            IndexOutput::None => {
+                return Err(
+                    Error::invalid("a key was given, but no index file is written").in_file(self.file.name())
+                );
+            }
+        }
+        self.line.clear();
+        append_line(&mut self.line, key, self.offset)?;
+        let offset = self.write(record)?;
+        if let IndexOutput::All(index) | IndexOutput::Keyed(index) = &mut self.index {
+            index.append(&self.line)?;
+        }
+        Ok(offset)
+    }
+
+    /// Completes the files and gives them their names, the data file first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn finish(self) -> Result<Written> {
+        let mut notices = self.notices();
+        let name = self.file.name();
+        self.file.commit()?;
+        match self.index {
+            IndexOutput::All(index) | IndexOutput::Keyed(index) => index.commit().map_err(|error| {
+                error.with_hint(format!(
+                    "the data file is complete; `anyrec index {name}` writes its index file"
+                ))
+            })?,
+            IndexOutput::WithFirstKey(path) if path.is_file() => notices.push(Notice::new(format!(
+                "{} was left as it is and does not belong to this file; `anyrec index {name}` writes it anew",
+                companions::name(&path)
+            ))),
+            IndexOutput::None | IndexOutput::WithFirstKey(_) => {}
+        }
+        Ok(Written::new(self.records, self.offset, notices))
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        if self.dropped_keys > 0 {
+            notices.push(Notice::new(format!(
+                "{} keys not stored: no index file is written",
+                self.dropped_keys
+            )));
+        }
+        if self.unkeyed > 0 && matches!(self.index, IndexOutput::Keyed(_)) {
+            notices.push(Notice::new(format!(
+                "{} records have no key and are not in the index file",
+                self.unkeyed
+            )));
+        }
+        let rounded = [
+            (&self.rounded_labels, "labels are rounded: a 32-bit float holds whole numbers up to 2^24 only"),
+            (
+                &self.rounded_ids,
+                "ids are over 2^24: stored as they are, but labels made of them would be rounded",
+            ),
+        ];
+        for (Rounded { count, first }, what) in rounded {
+            if *count > 0 {
+                notices.push(Notice::new(format!("{count} {what} (the first is {first})")));
+            }
+        }
+        notices
+    }
+
+    /// `record` with an image header in front, unless it begins with a header of that label
+    /// already (a record on its way from one `.rec` file to another).
+    fn with_header<'a>(
+        &mut self,
+        record: &[u8],
+        label: &Label,
+        key: Option<&Key>,
+        packed: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        if let Some(width) = guess_label_width(record)
+            && ImageHeader::unpack(record, width).is_ok_and(|(header, _)| header.label == *label)
+        {
+            return Ok(None);
+        }
+        let id = match key {
+            Some(Key::Int(number)) => u64::try_from(*number).map_err(|_| {
+                Error::invalid(format!(
+                    "key {number} cannot be the id of an image header: ids are 0 to 2^64 - 1"
+                ))
+                .in_file(self.file.name())
+                .in_record(self.records)
+            })?,
+            Some(Key::Text(_)) | None => self.records,
+        };
+        let header = ImageHeader::new(label.clone(), id);
+        let bytes = header
+            .to_bytes(self.label_width)
+            .map_err(|error| error.in_file(self.file.name()).in_record(self.records))?;
+        if self.label_width == LabelWidth::Narrow {
+            header.labels().iter().for_each(|&label| self.rounded_labels.count(label));
+            #[allow(clippy::cast_precision_loss)]
+            self.rounded_ids.count(id as f64);
+        }
+        packed.clear();
+        packed.extend_from_slice(&bytes);
+        packed.extend_from_slice(record);
+        Ok(Some(packed))
+    }
+}
+
+impl RecordWriter for Writer {
+    /// A record with a label gets an image header in front; its id is the key, where that is a
+    /// whole number, else the record's number.
+    fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
+        let number = self.records;
+        let mut packed = std::mem::take(&mut self.packed);
+        let record = match &tags.label {
+            Some(label) => self.with_header(record, label, tags.key.as_ref(), &mut packed)?.unwrap_or(record),
+            None => record,
+        };
+        match (&self.index, &tags.key) {
+            (IndexOutput::None, key) => {
+                self.dropped_keys += u64::from(key.is_some());
+                self.write(record)?;
+            }
+            (_, Some(key)) => {
+                self.write_with_key(key, record)?;
+            }
+            (IndexOutput::All(_), None) => {
+                self.write_with_key(&Key::Int(number.into()), record)?;
+            }
+            (_, None) => {
+                self.unkeyed += 1;
+                self.write(record)?;
+            }
+        }
+        self.packed = packed;
+        Ok(number)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        Writer::finish(*self)
+    }
+}

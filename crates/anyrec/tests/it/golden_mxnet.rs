@@ -1,1 +1,0 @@
-//! Every entry of `testdata/mxnet/good/manifest.json`.

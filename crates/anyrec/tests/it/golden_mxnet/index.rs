@@ -1,0 +1,238 @@
+//! Index files that are right, wrong, stale, partial or missing.
+
+use super::{options, written};
+use anyrec::format::mxnet::{FORMAT, Index, KeyType, Reader};
+use anyrec::format::{Event, Format, IndexFile, Key, OpenOptions, RecordReader, Scan};
+use anyrec::io::{Access, open_file};
+use anyrec::{ErrorKind, PositionList};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+struct Pair {
+    folder: tempfile::TempDir,
+}
+
+impl Pair {
+    fn new(data: &[u8], index: &str) -> Self {
+        let pair = Pair { folder: tempfile::tempdir().unwrap() };
+        std::fs::write(pair.path(), data).unwrap();
+        std::fs::write(pair.path().with_extension("idx"), index).unwrap();
+        pair
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("x.rec")
+    }
+
+    fn open(&self, options: &OpenOptions) -> Reader {
+        Reader::open(open_file(&self.path(), Access::Auto).unwrap(), options).unwrap()
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let reader = self.open(&options(|options| options.index_file = IndexFile::None));
+        let positions = reader.positions().unwrap();
+        let notices = FORMAT.check_companions(reader.source(), &OpenOptions::default(), positions).unwrap();
+        let folder = format!("{}/", self.folder.path().display());
+        notices.into_iter().map(|notice| notice.message.replace(&folder, "")).collect()
+    }
+}
+
+/// Three records, at 0, 12 and 24.
+fn three() -> Vec<u8> {
+    written(&[b"a", b"bb", b"ccc"])
+}
+
+#[test]
+fn numbers_follow_the_file_and_keys_follow_the_index() {
+    let pair = Pair::new(&three(), "30\t24\n10\t0\n20\t12\n");
+    let reader = pair.open(&OpenOptions::default());
+    assert_eq!(reader.count().unwrap(), 3);
+    assert_eq!(reader.read(2).unwrap(), "ccc");
+    assert_eq!(reader.tags(2).unwrap().key, Some(Key::Int(30)));
+    assert_eq!(reader.number_of_key(&Key::Int(20)).unwrap(), 1);
+    assert_eq!(reader.by_key(&Key::Text("10".into())).unwrap(), "a");
+    let missing = reader.by_key(&Key::Int(11)).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::OutOfRange);
+    assert!(missing.to_string().ends_with("x.idx: there is no key Int(11)"), "{missing}");
+    assert!(reader.info().unwrap().notices.is_empty());
+    assert!(pair.notices().is_empty());
+}
+
+#[test]
+fn an_index_that_leaves_out_records_does_not_hide_them() {
+    for (index, reason) in [
+        ("1\t12\n2\t24\n", "begins at byte 12, not 0"),
+        ("0\t0\n2\t24\n", "leaves out the record at byte 12"),
+        ("0\t0\n1\t12\n", "leaves out the record at byte 24"),
+        ("0\t0\n1\t18446744073709551615\n2\t18446744073709551615\n", "lost the offsets of 2 records"),
+        ("", "has no entries"),
+    ] {
+        let pair = Pair::new(&three(), index);
+        let reader = pair.open(&OpenOptions::default());
+        assert_eq!(reader.count().unwrap(), 3, "{index:?}");
+        assert_eq!(reader.read(1).unwrap(), "bb");
+        let notices = reader.info().unwrap().notices;
+        assert!(notices[0].message.contains(reason), "{notices:?}");
+        assert!(pair.notices().iter().any(|notice| notice.contains("leaves out")), "{index:?}");
+    }
+}
+
+#[test]
+fn a_large_index_is_sampled() {
+    let records: Vec<Vec<u8>> = (0..5000u32).map(|number| number.to_le_bytes().to_vec()).collect();
+    let data = written(&records.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let whole: String = (0..5000).map(|number| format!("{number}\t{}\n", number * 12)).collect();
+    assert!(Pair::new(&data, &whole).open(&OpenOptions::default()).info().unwrap().notices.is_empty());
+    let every_other: String =
+        (0..5000).step_by(2).map(|number| format!("{number}\t{}\n", number * 12)).collect();
+    let pair = Pair::new(&data, &every_other);
+    let reader = pair.open(&OpenOptions::default());
+    assert_eq!(reader.count().unwrap(), 5000);
+    assert_eq!(reader.read(4999).unwrap(), records[4999]);
+}
+
+#[test]
+fn a_stale_index_is_found_out_where_it_is_wrong() {
+    let pair = Pair::new(&three(), "0\t0\n1\t16\n2\t400\n");
+    let reader = pair.open(&OpenOptions::default());
+    let error = reader.read(1).unwrap_err();
+    assert_eq!((error.kind(), error.offset(), error.record()), (ErrorKind::Stale, Some(16), Some(1)));
+    assert!(error.to_string().contains("x.idx"), "{error}");
+    assert!(error.hint().unwrap().contains("`anyrec index "), "{error:#}");
+    let error = reader.read(2).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Stale, Some(400)));
+    assert!(error.message().contains("past the end of the file, which has 36 bytes"), "{error}");
+    for key in [1, 2] {
+        assert_eq!(reader.by_key(&Key::Int(key)).unwrap_err().kind(), ErrorKind::Stale);
+    }
+    assert_eq!(reader.by_key(&Key::Int(0)).unwrap(), "a");
+    assert_eq!(
+        pair.notices()[0],
+        "index file x.idx is stale: 2 of 3 offsets are not those of records, the first is 16 of key Int(1); \
+         `anyrec index x.rec` writes it anew"
+    );
+}
+
+#[test]
+fn a_lost_offset_is_explained() {
+    let pair = Pair::new(&three(), "0\t0\n1\t18446744073709551615\n");
+    let error = pair.open(&OpenOptions::default()).by_key(&Key::Int(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stale);
+    assert!(error.message().contains("18446744073709551615 (-1)"), "{error}");
+    assert!(pair.notices()[0].contains("1 offsets are 18446744073709551615 (-1)"), "{:?}", pair.notices());
+}
+
+#[test]
+fn intact_records_of_a_cut_file_are_read_by_their_index() {
+    let pair = Pair::new(&three()[..20], "0\t0\n1\t12\n2\t24\n");
+    let reader = pair.open(&OpenOptions::default());
+    assert_eq!(reader.count().unwrap(), 3);
+    assert_eq!(reader.read(0).unwrap(), "a");
+    let error = reader.read(1).unwrap_err();
+    assert_eq!((error.kind(), error.offset(), error.record()), (ErrorKind::Corrupt, Some(12), Some(1)));
+    assert_eq!(reader.read(2).unwrap_err().kind(), ErrorKind::Stale);
+}
+
+#[test]
+fn given_positions_number_the_records_and_the_index_gives_keys() {
+    let pair = Pair::new(&three(), "20\t12\n");
+    let mut positions = PositionList::new();
+    positions.push_frame(12, 1).unwrap();
+    positions.push_frame(24, 1).unwrap();
+    let given = options(|options| options.positions = Some(Arc::new(positions)));
+    let reader = pair.open(&given);
+    assert_eq!(reader.count().unwrap(), 2);
+    assert_eq!(reader.read(0).unwrap(), "bb");
+    assert_eq!(reader.tags(0).unwrap().key, Some(Key::Int(20)));
+    assert_eq!(reader.tags(1).unwrap().key, None);
+}
+
+#[test]
+fn an_index_that_cannot_be_read_is_an_error_with_its_line() {
+    let pair = Pair::new(&three(), "0\t0\nnonsense\n");
+    let error = pair.open(&OpenOptions::default()).count().unwrap_err();
+    assert!(error.to_string().ends_with("x.idx: line 2: no tab and byte offset in \"nonsense\""), "{error}");
+    assert!(pair.notices()[0].contains("line 2"), "{:?}", pair.notices());
+    let without = options(|options| options.index_file = IndexFile::None);
+    assert_eq!(pair.open(&without).count().unwrap(), 3);
+    let elsewhere = options(|options| options.index_file = IndexFile::At("not/there.idx".into()));
+    let source = open_file(&pair.path(), Access::Auto).unwrap();
+    assert_eq!(Reader::open(source, &elsewhere).unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn repeated_keys_and_text_keys_are_reported() {
+    let pair = Pair::new(&three(), "0\t0\nx\t12\n0\t24\n");
+    let notices = pair.notices();
+    assert_eq!(notices[0], "index file x.idx: keys are read as text, as line 2 has key \"x\"");
+    assert_eq!(notices[1], "index file x.idx: 1 keys occur again; the last line of a key counts");
+}
+
+#[test]
+fn reading_goes_on_behind_a_record_found_by_its_key() {
+    let pair = Pair::new(&three(), "0\t0\n1\t12\n2\t24\n");
+    let reader = pair.open(&OpenOptions::default());
+    let mut scan = reader.scan_from(reader.offset_of_key(&Key::Int(1)).unwrap()).unwrap();
+    let mut next = || match scan.next_event().unwrap() {
+        Event::Record(record) => Some((record.data.to_vec(), record.span.end)),
+        _ => None,
+    };
+    assert_eq!(next(), Some((b"bb".to_vec(), 24)));
+    assert_eq!(next(), Some((b"ccc".to_vec(), 36)));
+    assert_eq!(next(), None);
+    assert_eq!(scan.tell(), 36);
+    assert_eq!(reader.scan_from(37).unwrap_err().kind(), ErrorKind::OutOfRange);
+    assert_eq!(reader.read_at(24).unwrap(), "ccc");
+    assert_eq!(reader.read_at(25).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_span_that_reaches_past_the_record_decodes() {
+    let data = three();
+    let reader = Reader::open(super::memory(&data), &OpenOptions::default()).unwrap();
+    let location = anyrec::Location { position: anyrec::Position::of_frame(0), span: 0..36 };
+    assert_eq!(&*reader.decode(0, &location, &data).unwrap(), b"a");
+}
+
+#[test]
+fn a_long_stretch_is_not_fetched_for_a_short_record() {
+    let mut data = three();
+    data.extend(vec![0xee; 3 << 20]);
+    let pair = Pair::new(&data, "0\t0\n1\t12\n2\t24\n");
+    let source = open_file(&pair.path(), Access::Positional).unwrap();
+    let reader = Reader::open(source, &OpenOptions::default()).unwrap();
+    assert_eq!(reader.locate(2).unwrap().span, 24..36);
+    assert_eq!(reader.read(2).unwrap(), "ccc");
+}
+
+proptest! {
+    #[test]
+    fn index_files_come_back(entries in prop::collection::vec((any::<i128>(), any::<u64>()), 0..50)) {
+        let mut index = Index::new(KeyType::Int);
+        for (key, offset) in &entries {
+            index.push(&Key::Int(*key), *offset).unwrap();
+        }
+        let read = Index::parse("x.idx", &index.to_bytes().unwrap(), None).unwrap();
+        prop_assert_eq!(&read, &index);
+        for (key, _) in &entries {
+            let last = entries.iter().rev().find(|(other, _)| other == key).unwrap();
+            prop_assert_eq!(read.get(&Key::Int(*key)), Some(last.1));
+        }
+    }
+
+    #[test]
+    fn text_keys_come_back(keys in prop::collection::vec("[^\\s\\x1c-\\x1f][^\\t\\n\\r]{0,8}", 1..20)) {
+        let mut index = Index::new(KeyType::Text);
+        for (offset, key) in (0..).zip(&keys) {
+            index.push(&Key::Text(key.as_str().into()), offset).unwrap();
+        }
+        let read = Index::parse("x.idx", &index.to_bytes().unwrap(), Some(KeyType::Text)).unwrap();
+        prop_assert_eq!(read, index);
+    }
+
+    #[test]
+    fn any_bytes_are_an_index_file_or_an_error(bytes: Vec<u8>) {
+        let _ = Index::parse("x.idx", &bytes, None);
+    }
+}
