@@ -1,6 +1,6 @@
 //! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
 
-use super::index_file::{Index, LOST_OFFSET};
+use super::index_file::{Index, LOST_OFFSET, show};
 use crate::error::{Error, Result};
 use crate::format::{IndexFile, Notice, OpenOptions};
 use crate::io::{ReadAt, display_name};
@@ -67,7 +67,7 @@ pub(super) fn check(
         .enumerate()
         .filter(|(_, offset)| **offset != LOST_OFFSET && !is_record(**offset));
     if let Some((entry, &offset)) = wrong.next() {
-        let key = index.key(entry).map(|key| format!("{key:?}")).unwrap_or_default();
+        let key = index.key(entry).map(|key| show(&key)).unwrap_or_default();
         let count = 1 + wrong.count();
         notices.push(Notice::at(
             offset,

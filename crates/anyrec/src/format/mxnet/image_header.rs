@@ -9,7 +9,7 @@
 //! `flag` is 0 for one label, which stands in the header; else it counts the labels that follow
 //! it, and the header's own label is 0. The wide form is that of forks which ran out of integers:
 //! an `f32` holds them exactly only up to 2^24. Nothing in a file says that there are headers at
-//! all, or which form: [`guess_label_width`] judges by what sane headers look like.
+//! all, or which form: that is for the image survey to judge.
 
 use crate::error::{Error, Result};
 use crate::format::Label;
@@ -26,6 +26,9 @@ pub enum LabelWidth {
 }
 
 impl LabelWidth {
+    /// Both.
+    pub const ALL: [LabelWidth; 2] = [LabelWidth::Narrow, LabelWidth::Wide];
+
     /// Bytes of the header without the labels that follow it.
     pub fn header_size(self) -> usize {
         match self {
@@ -192,59 +195,6 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u64::from_le_bytes(*number))
 }
 
-/// Whether a record seems to begin with an image header of either width.
-///
-/// ```
-/// use anyrec::format::Label;
-/// use anyrec::format::mxnet::{ImageHeader, LabelWidth, looks_like_image_record};
-///
-/// let record = ImageHeader::new(Label::Scalar(3.0), 17).pack(b"\xff\xd8\xff\xe0...", LabelWidth::Narrow)?;
-/// assert!(looks_like_image_record(&record));
-/// assert!(!looks_like_image_record(b"some text that is long enough to hold a header"));
-/// # Ok::<(), anyrec::Error>(())
-/// ```
-pub fn looks_like_image_record(record: &[u8]) -> bool {
-    guess_label_width(record).is_some()
-}
-
-/// The width of the image header a record seems to begin with.
-///
-/// An encoded image (JPEG, PNG, WebP, GIF, BMP, TIFF) right behind a header is enough. Without
-/// one (raw arrays, records that hold labels only) the header must be narrow and sane: labels of
-/// everyday size, `id2` 0, and not all zeros. Text is never taken for a header: as a label count,
-/// its first four letters promise more bytes than any record has.
-pub fn guess_label_width(record: &[u8]) -> Option<LabelWidth> {
-    let with_image = |width: &LabelWidth| {
-        let padded = *width == LabelWidth::Wide;
-        ImageHeader::unpack(record, *width).is_ok_and(|(header, payload)| {
-            is_encoded_image(payload)
-                && (!padded || record.get(4..8) == Some(&[0; 4]))
-                && header.labels().iter().all(|label| label.is_finite())
-        })
-    };
-    let without_image = || {
-        let some_byte_set = record.iter().take(LabelWidth::Narrow.header_size()).any(|&byte| byte != 0);
-        let header = ImageHeader::unpack(record, LabelWidth::Narrow).ok().map(|(header, _)| header)?;
-        let sane = some_byte_set && header.id2 == 0 && header.labels().iter().copied().all(is_everyday);
-        sane.then_some(LabelWidth::Narrow)
-    };
-    [LabelWidth::Narrow, LabelWidth::Wide].into_iter().find(with_image).or_else(without_image)
-}
-
-/// Whether a label is of a size that labels have. Bytes of something else, read as a float, are
-/// mostly enormous or next to nothing.
-fn is_everyday(label: f64) -> bool {
-    label == 0.0 || (1e-6..1e12).contains(&label.abs())
-}
-
-/// Whether bytes begin like an image file.
-fn is_encoded_image(bytes: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 6] =
-        [b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*"];
-    BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning))
-        || (bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,7 +225,6 @@ mod tests {
         let header = ImageHeader::new(Label::Scalar(16_777_217.0), 3);
         let wide = header.pack(b"\xff\xd8\xff", LabelWidth::Wide).unwrap();
         assert_eq!(wide.len(), 35);
-        assert_eq!(guess_label_width(&wide), Some(LabelWidth::Wide));
         assert_eq!(ImageHeader::unpack(&wide, LabelWidth::Wide).unwrap().0, header);
         let narrow = header.pack(b"", LabelWidth::Narrow).unwrap();
         assert_eq!(
@@ -284,20 +233,7 @@ mod tests {
         );
     }
 
-    #[test]
-    fn records_of_labels_only_look_like_image_records_and_zeros_do_not() {
-        let meta = ImageHeader::new(Label::Array(vec![1.0, 5.0]), 0).to_bytes(LabelWidth::Narrow).unwrap();
-        assert!(looks_like_image_record(&meta));
-        assert!(!looks_like_image_record(&[0; 100]));
-        assert!(!looks_like_image_record(b""));
-    }
-
     proptest! {
-        #[test]
-        fn text_is_never_taken_for_an_image_record(text in "\\PC{0,200}") {
-            prop_assert!(!looks_like_image_record(text.as_bytes()));
-        }
-
         #[test]
         fn headers_come_back(labels in prop::collection::vec(-1e9f32..1e9, 0..9), id: u64, id2: u64, wide: bool) {
             let width = if wide { LabelWidth::Wide } else { LabelWidth::Narrow };

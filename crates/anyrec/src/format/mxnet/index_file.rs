@@ -458,6 +458,14 @@ fn parse_offset(column: &[u8], line: &[u8]) -> Result<u64> {
     }
 }
 
+/// A key as messages show it.
+pub(super) fn show(key: &Key) -> String {
+    match key {
+        Key::Int(number) => number.to_string(),
+        Key::Text(text) => format!("{:?}", shortened(text)),
+    }
+}
+
 /// As much of a file's text as a message can bear.
 pub(super) fn shortened(text: &[u8]) -> BString {
     match text.get(..60) {

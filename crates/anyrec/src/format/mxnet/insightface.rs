@@ -8,8 +8,8 @@
 //! Files without record 0 exist: there every key is an image. That record 0 has more than one
 //! label does not make it a header, as images may have two (`[class, aligned]`): it has no payload.
 
-use super::image_header::{ImageHeader, LabelWidth, guess_label_width};
-use super::index_file::{Index, parse_int, shortened, strip};
+use super::image_header::{ImageHeader, LabelWidth};
+use super::index_file::{Index, parse_int, shortened, show, strip};
 use super::read::Reader;
 use crate::error::{Error, Result};
 use crate::format::{Key, Notice, RecordReader};
@@ -158,11 +158,10 @@ impl<'r> InsightFace<'r> {
             }
         };
         let property = reader.source().path().map(Property::beside).transpose()?.flatten();
-        let label_width = LabelWidth::default();
+        let label_width = reader.label_width()?.unwrap_or_default();
         let mut faces = InsightFace { reader, rebuilt, ranges: None, label_width, property, notices };
         if let Some(offset) = faces.index()?.get(&Key::Int(0)) {
             let record = reader.read_at(offset)?;
-            faces.label_width = guess_label_width(&record).unwrap_or_default();
             let place = |error: Error| error.in_file(reader.source().name()).at(offset);
             let (header, payload) = ImageHeader::unpack(&record, faces.label_width).map_err(place)?;
             if header.flag() > 0 && payload.is_empty() {
@@ -284,7 +283,7 @@ impl<'r> InsightFace<'r> {
             None => self.reader.by_key(key)?,
             Some(index) => {
                 let offset = index.get(key).ok_or_else(|| {
-                    Error::new(crate::ErrorKind::OutOfRange, format!("there is no key {key:?}"))
+                    Error::new(crate::ErrorKind::OutOfRange, format!("there is no key {}", show(key)))
                         .in_file(self.reader.source().name())
                 })?;
                 self.reader.read_at(offset)?

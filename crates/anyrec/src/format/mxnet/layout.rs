@@ -296,18 +296,12 @@ pub enum Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
     outline: Outline,
-    search_payload: bool,
 }
 
 impl Walk {
-    /// A walk that looks at headers and padding.
+    /// A walk at the beginning of a record.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A walk that also searches payloads for unescaped magics, which touches every byte.
-    pub fn searching_payload(search: bool) -> Self {
-        Walk { search_payload: search, ..Self::default() }
     }
 
     /// Goes on as far as `ahead` allows. `ahead` always begins at the record's first byte and
@@ -374,17 +368,10 @@ impl Walk {
         if !part.kind.ends_record() && !u64::from(part.length).is_multiple_of(ALIGNMENT) {
             oddities.note(Oddity::UnevenPart, at);
         }
-        let (payload, padding) = usize::try_from(part.length)
-            .ok()
-            .and_then(|length| body.split_at_checked(length))
-            .unwrap_or((body, &[]));
+        let padding =
+            usize::try_from(part.length).ok().and_then(|length| body.get(length..)).unwrap_or_default();
         if padding.iter().any(|&byte| byte != 0) {
             oddities.note(Oddity::Padding, at + PartHeader::SIZE as u64 + u64::from(part.length));
-        }
-        if self.search_payload {
-            for place in aligned_magics(payload) {
-                oddities.note(Oddity::UnescapedMagic, at + (PartHeader::SIZE + place) as u64);
-            }
         }
     }
 
@@ -406,6 +393,20 @@ fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         bytes = usize::try_from(part.size()).ok().and_then(|size| bytes.get(size..)).unwrap_or_default();
         Some(payload)
     })
+}
+
+/// Notes the magics that stand unescaped in the record in `bytes`, its stretch of file.
+///
+/// Apart from the walk, because it touches every byte: a walk may turn out to be in vain, and the
+/// same bytes be walked again.
+pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
+    let mut at = 0;
+    for payload in payloads(bytes) {
+        for place in aligned_magics(payload) {
+            outline.oddities.note(Oddity::UnescapedMagic, at + (PartHeader::SIZE + place) as u64);
+        }
+        at += (PartHeader::SIZE + payload.len()).next_multiple_of(MAGIC_BYTES.len()) as u64;
+    }
 }
 
 /// The record in `bytes`, its stretch of file: lent where it is one part, else joined into

@@ -8,6 +8,7 @@
 
 mod companions;
 mod image_header;
+mod image_survey;
 mod index_file;
 mod insightface;
 mod layout;
@@ -18,7 +19,8 @@ mod scan;
 mod split;
 mod write;
 
-pub use image_header::{ImageHeader, LabelWidth, guess_label_width, looks_like_image_record};
+pub use image_header::{ImageHeader, LabelWidth};
+pub use image_survey::{guess_label_width, looks_like_image_record};
 pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
 pub use insightface::{FaceImage, Identity, InsightFace, Property};
 pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};

@@ -13,11 +13,13 @@
 //! choice is made once, so that a record never changes its number. The index file then still
 //! gives the keys.
 //!
-//! An index file that belongs to other data is found out when a record is not where it says:
-//! that is an error of kind [`Stale`](crate::ErrorKind::Stale).
+//! An index file that has records where none begin belongs to other data, or the data was cut
+//! short. It numbers the records all the same, so that the intact ones are found; reading one that
+//! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
 
-use super::image_header::{ImageHeader, guess_label_width};
-use super::index_file::{Index, LOST_OFFSET};
+use super::image_header::{ImageHeader, LabelWidth};
+use super::image_survey::Survey;
+use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, Walk};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
@@ -34,10 +36,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stretches between offsets looked at in an index file with more than [`CHECK_ALL`] of them.
-const SAMPLES: usize = 256;
+const SAMPLES: u64 = 256;
 
 /// An index file of up to that many offsets is looked at as a whole.
 const CHECK_ALL: usize = 1024;
+
+/// Records looked at to find out whether records have image headers.
+const SURVEYED: u64 = 32;
 
 /// A stretch longer than this is not fetched before the record's true end is known.
 const LONG_STRETCH: u64 = 1 << 20;
@@ -71,6 +76,7 @@ pub struct Reader {
     /// Why the index file does not number the records, if it does not.
     distrust: OnceLock<Option<String>>,
     numbering: OnceLock<std::result::Result<Numbering, Damage>>,
+    label_width: OnceLock<Option<LabelWidth>>,
     /// Held while one of the above is made: two threads would both scan.
     making: Mutex<()>,
 }
@@ -98,6 +104,7 @@ impl Reader {
             index: OnceLock::new(),
             distrust: OnceLock::new(),
             numbering: OnceLock::new(),
+            label_width: OnceLock::new(),
             making: Mutex::new(()),
         })
     }
@@ -141,10 +148,11 @@ impl Reader {
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
-                "the index file says {LOST_OFFSET} (-1) for key {key:?}: its writer could not tell the offset"
+                "the index file says {LOST_OFFSET} (-1) for key {}: its writer could not tell the offset",
+                show(key)
             ))),
             Some(offset) => Ok(offset),
-            None => Err(Error::new(ErrorKind::OutOfRange, format!("there is no key {key:?}"))
+            None => Err(Error::new(ErrorKind::OutOfRange, format!("there is no key {}", show(key)))
                 .in_file(self.index_name())),
         }
     }
@@ -157,7 +165,7 @@ impl Reader {
     pub fn number_of_key(&self, key: &Key) -> Result<u64> {
         let offset = self.offset_of_key(key)?;
         self.positions()?.index_of(Position::of_frame(offset)).ok_or_else(|| {
-            self.stale(format!("the index file puts key {key:?} where no record begins")).at(offset)
+            self.stale(format!("the index file puts key {} where no record begins", show(key))).at(offset)
         })
     }
 
@@ -191,6 +199,28 @@ impl Reader {
             Cow::Borrowed(record) => frame.slice_ref(record),
             Cow::Owned(record) => record.into(),
         })
+    }
+
+    /// How the records' image headers store labels; none if the records have no such headers, as
+    /// far as 32 of them tell. Decided on first use.
+    ///
+    /// # Errors
+    /// As [`count`](RecordReader::count). Damaged records are passed over.
+    pub fn label_width(&self) -> Result<Option<LabelWidth>> {
+        if let Some(width) = self.label_width.get() {
+            return Ok(*width);
+        }
+        let count = self.count()?;
+        let mut survey = Survey::default();
+        let sample = SURVEYED.min(count);
+        for number in (0..sample).map(|number| spread(number, sample, count)) {
+            match self.read(number) {
+                Ok(record) => survey.add(&record),
+                Err(error) if error.io_error().is_some() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(*self.label_width.get_or_init(|| survey.verdict()))
     }
 
     /// A scan that begins at `offset`, which should be a record's: reading on from there.
@@ -265,15 +295,16 @@ impl Reader {
         match (offsets.first(), index.lost()) {
             (None, _) if self.source.is_empty() => return Ok(None),
             (None, _) => return Ok(Some("has no entries".to_owned())),
-            (Some(_), lost) if lost > 0 => return Ok(Some(format!("lost the offsets of {lost} records"))),
-            (Some(0), _) => {}
-            (Some(first), _) => return Ok(Some(format!("begins at byte {first}, not 0"))),
+            (Some(_), lost @ 1..) => return Ok(Some(format!("lost the offsets of {lost} records"))),
+            (Some(_), 0) => {}
         }
         let length = self.source.len();
         let chosen: Vec<usize> = match offsets.len() {
             count @ 0..=CHECK_ALL => (0..count).collect(),
-            // Evenly spread, first and last included.
-            count => (0..SAMPLES).map(|sample| sample * (count - 1) / (SAMPLES - 1)).collect(),
+            count => {
+                let place = |sample| usize::try_from(spread(sample, SAMPLES, count as u64)).ok();
+                (0..SAMPLES).filter_map(place).collect()
+            }
         };
         let stretch = |&at: &usize| {
             let end = offsets.get(at + 1).copied().unwrap_or(length).min(length);
@@ -284,6 +315,9 @@ impl Reader {
         if self.part_headers(&begins)?.contains(&None) {
             // Of other data, or the data was cut short: reading the record in question says so.
             return Ok(None);
+        }
+        if let Some(first) = offsets.first().filter(|&&first| first != 0) {
+            return Ok(Some(format!("begins at byte {first}, not 0")));
         }
         let ends = self.ends_of_records(&stretches)?;
         let behind: Vec<u64> = stretches
@@ -407,6 +441,12 @@ impl Numbering {
     }
 }
 
+/// Sample number `sample` of `samples` out of `count`, evenly spread, first and last included.
+fn spread(sample: u64, samples: u64, count: u64) -> u64 {
+    let place = u128::from(sample) * u128::from(count.saturating_sub(1)) / u128::from(samples.max(2) - 1);
+    u64::try_from(place).unwrap_or(count)
+}
+
 /// The cell's value, made under the lock if there is none yet. Failures are not kept.
 fn once<'a, T>(cell: &'a OnceLock<T>, making: &Mutex<()>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
     if let Some(made) = cell.get() {
@@ -485,8 +525,8 @@ impl RecordReader for Reader {
         tags.key = self.index()?.and_then(|index| index.key_at(location.position.frame));
         let frame = self.source.bytes(location.span.clone())?;
         let record = self.decode(index, &location, &frame)?;
-        if let Some(width) = guess_label_width(&record) {
-            tags.label = Some(ImageHeader::unpack(&record, width)?.0.label);
+        if let Some(width) = self.label_width()? {
+            tags.label = ImageHeader::unpack(&record, width).ok().map(|(header, _)| header.label);
         }
         Ok(tags)
     }

@@ -6,10 +6,11 @@
 //! would give every record a wrong key. Everywhere else keys are ordinals, as the original's
 //! `rec2idx` tool has it.
 
-use super::image_header::{ImageHeader, guess_label_width};
+use super::image_header::{ImageHeader, LabelWidth};
+use super::image_survey::Survey;
 use super::index_file::{Index, KeyType};
 use crate::error::Result;
-use crate::format::{Damage, Event, Key, Scan};
+use crate::format::{Event, Key, Scan};
 
 /// Where the keys of a rebuilt index come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub struct Rebuilt {
     pub key_source: KeySource,
     /// Why, as one sentence.
     pub reason: String,
-    /// Stretches of the file that hold no intact record.
-    pub damage: Vec<Damage>,
+    /// How many stretches of the file hold no intact record.
+    pub damaged_stretches: u64,
 }
 
 impl Index {
@@ -56,27 +57,21 @@ impl Index {
     /// As the scan's. Damage is no error; it is listed in the result.
     pub fn rebuild(scan: &mut dyn Scan) -> Result<Rebuilt> {
         let mut offsets = Vec::new();
-        // `Err` once a record without an id was met: its number.
-        let mut ids: std::result::Result<Vec<u64>, usize> = Ok(Vec::new());
-        let mut damage = Vec::new();
+        let mut ids = Ids::default();
+        let mut damaged_stretches = 0;
         loop {
             match scan.next_event()? {
                 Event::Record(record) => {
-                    if let Ok(known) = &mut ids {
-                        match id_of(record.data) {
-                            Some(id) => known.push(id),
-                            None => ids = Err(offsets.len()),
-                        }
-                    }
+                    ids.add(record.data);
                     offsets.push(record.position.frame);
                 }
-                Event::Damage(found) => damage.push(found),
+                Event::Damage(_) => damaged_stretches += 1,
                 Event::End => break,
                 _ => {}
             }
         }
-        let (keys, key_source, mut reason) = choose(ids);
-        if key_source == KeySource::Ordinals && !damage.is_empty() {
+        let (keys, key_source, mut reason) = choose(ids.verdict());
+        if key_source == KeySource::Ordinals && damaged_stretches > 0 {
             reason.push_str("; damaged stretches are not counted, so keys after them may be too small");
         }
         let mut index = Index::new(KeyType::Int);
@@ -84,22 +79,45 @@ impl Index {
             let key = keys.get(number).map_or(number as i128, |&id| i128::from(id));
             index.push(&Key::Int(key), offset)?;
         }
-        Ok(Rebuilt { index, key_source, reason, damage })
+        Ok(Rebuilt { index, key_source, reason, damaged_stretches })
     }
 }
 
-fn id_of(record: &[u8]) -> Option<u64> {
-    let width = guess_label_width(record)?;
-    ImageHeader::unpack(record, width).ok().map(|(header, _)| header.id)
+/// The ids of the records so far, read as headers of either width.
+#[derive(Debug, Default)]
+struct Ids {
+    survey: Survey,
+    narrow: Vec<u64>,
+    wide: Vec<u64>,
+}
+
+impl Ids {
+    fn add(&mut self, record: &[u8]) {
+        self.survey.add(record);
+        for (width, ids) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
+            match ImageHeader::unpack(record, width) {
+                Ok((header, _)) if self.survey.allows(width) => ids.push(header.id),
+                // Ruled out for good.
+                _ => *ids = Vec::new(),
+            }
+        }
+    }
+
+    /// The ids, if all records have headers.
+    fn verdict(self) -> Option<Vec<u64>> {
+        match self.survey.verdict()? {
+            LabelWidth::Narrow => Some(self.narrow),
+            LabelWidth::Wide => Some(self.wide),
+        }
+    }
 }
 
 /// The ids to use as keys (none for ordinals), and why.
-fn choose(ids: std::result::Result<Vec<u64>, usize>) -> (Vec<u64>, KeySource, String) {
+fn choose(ids: Option<Vec<u64>>) -> (Vec<u64>, KeySource, String) {
     let ordinals = |reason| (Vec::new(), KeySource::Ordinals, reason);
     match ids {
-        Err(record) => ordinals(format!("keys are record numbers, as record {record} has no image header")),
-        Ok(ids) if ids.is_empty() => ordinals("there are no records".to_owned()),
-        Ok(ids) => {
+        None => ordinals("keys are record numbers, as not all records begin with an image header".to_owned()),
+        Some(ids) => {
             let mut sorted = ids.clone();
             sorted.sort_unstable();
             match sorted.windows(2).find(|pair| pair.first() == pair.last()).and_then(<[u64]>::first) {

@@ -109,7 +109,7 @@ impl RecordScan {
     fn walk(&mut self) -> Result<Step> {
         let begin = self.window.offset();
         let mut left = self.window.remaining();
-        let mut walk = Walk::searching_payload(self.search_payload);
+        let mut walk = Walk::new();
         let mut want = PartHeader::SIZE;
         loop {
             let ahead = self.window.peek(want)?;
@@ -124,7 +124,14 @@ impl RecordScan {
                     want = Limits::check("record size", need, u64::MAX, usize::MAX as u64)
                         .map_err(|error| error.in_file(self.window.name()).at(begin))?;
                 }
-                Progress::Complete(outline) => return Ok(Step::Record(outline)),
+                Progress::Complete(mut outline) => {
+                    if self.search_payload {
+                        let size = usize::try_from(outline.span).unwrap_or(usize::MAX);
+                        let record = ahead.get(..size).unwrap_or(ahead);
+                        layout::note_unescaped_magics(record, &mut outline);
+                    }
+                    return Ok(Step::Record(outline));
+                }
                 Progress::Broken(fault) => return self.resynchronise(begin, &fault).map(Step::Damage),
             }
         }

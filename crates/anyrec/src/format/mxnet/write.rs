@@ -6,7 +6,8 @@
 //! the data it was made for.
 
 use super::companions;
-use super::image_header::{ImageHeader, LabelWidth, guess_label_width};
+use super::image_header::{ImageHeader, LabelWidth};
+use super::image_survey::guess_label_width;
 use super::index_file::append_line;
 use super::layout::{self, MAX_RECORD, PartHeader};
 use crate::error::{Error, ErrorKind, Result};

@@ -178,6 +178,22 @@ fn a_file_of_first_parts_only_is_scanned_in_no_time() {
 }
 
 #[test]
+fn long_parts_that_lead_to_the_same_fault_are_searched_in_no_time() {
+    // Each header says that its part reaches to the last word of the file, which is no header.
+    let size = 8u32 << 20;
+    let mut file = Vec::new();
+    for offset in (0..size - 16).step_by(16) {
+        file.extend_from_slice(&MAGIC);
+        file.extend_from_slice(&(1 << 29 | (size - 16 - offset)).to_le_bytes());
+        file.extend_from_slice(&[1; 8]);
+    }
+    file.extend_from_slice(&[2; 8]);
+    let begin = std::time::Instant::now();
+    assert!(scan(&file).records.is_empty());
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn many_odd_parts_make_few_notices() {
     let mut file = [&MAGIC[..], &[0, 0, 0, 0x80]].concat().repeat(10_000);
     file.extend_from_slice(&[&MAGIC[..], &[0, 0, 0, 0x60]].concat());

@@ -1,5 +1,8 @@
 //! Every entry of `testdata/mxnet/good/manifest.json`, and what no manifest can say.
 
+// Numbers of golden files are small.
+#![allow(clippy::cast_possible_truncation)]
+
 mod files;
 mod index;
 mod insightface;

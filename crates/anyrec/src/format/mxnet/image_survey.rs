@@ -1,0 +1,189 @@
+//! Whether records begin with image headers, and of which width.
+//!
+//! Nothing in a file says so, and any bytes can be read as a header. Two answers are given: one
+//! for a record alone ([`guess_label_width`]), and a safer one for a file, from many of its
+//! records (`Survey`).
+
+use super::image_header::{ImageHeader, LabelWidth};
+use crate::format::Label;
+
+/// Whether a record, looked at alone, seems to begin with an image header of either width.
+///
+/// ```
+/// use anyrec::format::Label;
+/// use anyrec::format::mxnet::{ImageHeader, LabelWidth, looks_like_image_record};
+///
+/// let record = ImageHeader::new(Label::Scalar(3.0), 17).pack(b"\xff\xd8\xff\xe0...", LabelWidth::Narrow)?;
+/// assert!(looks_like_image_record(&record));
+/// assert!(!looks_like_image_record(b"some text that is long enough to hold a header"));
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+pub fn looks_like_image_record(record: &[u8]) -> bool {
+    guess_label_width(record).is_some()
+}
+
+/// The width of the image header a record, looked at alone, seems to begin with.
+///
+/// An encoded image (JPEG, PNG, WebP, GIF, BMP, TIFF) right behind a header is enough. Without
+/// one (raw arrays, records that hold labels only) the header must be narrow and sane: labels of
+/// everyday size, not just a single 0, and `id2` 0. Text is never taken for a header: as a label
+/// count, its first four letters promise more bytes than any record has.
+pub fn guess_label_width(record: &[u8]) -> Option<LabelWidth> {
+    let clear = |&width: &LabelWidth| Evidence::of(record, width) == Evidence::Image;
+    let fair =
+        || (Evidence::of(record, LabelWidth::Narrow) == Evidence::Labels).then_some(LabelWidth::Narrow);
+    LabelWidth::ALL.into_iter().find(clear).or_else(fair)
+}
+
+/// What speaks for an image header of some width in front of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Evidence {
+    /// It cannot be one.
+    Against,
+    /// Nothing speaks against it: label 0, or nothing but zeros.
+    Nothing,
+    /// Labels as people have them.
+    Labels,
+    /// An encoded image follows it.
+    Image,
+}
+
+impl Evidence {
+    fn of(record: &[u8], width: LabelWidth) -> Self {
+        let Ok((header, payload)) = ImageHeader::unpack(record, width) else { return Evidence::Against };
+        let padded = width == LabelWidth::Narrow || record.get(4..8) == Some(&[0; 4]);
+        if padded && is_encoded_image(payload) && header.labels().iter().all(|label| label.is_finite()) {
+            Evidence::Image
+        } else if !padded || header.id2 != 0 || !header.labels().iter().copied().all(is_everyday) {
+            Evidence::Against
+        } else if header.label == Label::Scalar(0.0) {
+            Evidence::Nothing
+        } else {
+            Evidence::Labels
+        }
+    }
+}
+
+/// Judges whether the records of a file have image headers, by many of them: each must be
+/// possible, and one at least must speak for it. Safer than judging each alone, since a record
+/// with label 0 and no image says nothing, and arrays of whole numbers look much like it.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    narrow: Option<Seen>,
+    wide: Option<Seen>,
+}
+
+/// What was seen of headers of one width.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    weakest: Evidence,
+    strongest: Evidence,
+    images: u64,
+}
+
+impl Survey {
+    /// Takes a record into account.
+    pub(super) fn add(&mut self, record: &[u8]) {
+        for (width, seen) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
+            let evidence = Evidence::of(record, width);
+            let before = seen.unwrap_or(Seen { weakest: evidence, strongest: evidence, images: 0 });
+            *seen = Some(Seen {
+                weakest: before.weakest.min(evidence),
+                strongest: before.strongest.max(evidence),
+                images: before.images + u64::from(evidence == Evidence::Image),
+            });
+        }
+    }
+
+    /// Whether all records so far may have headers of that width.
+    pub(super) fn allows(&self, width: LabelWidth) -> bool {
+        let seen = match width {
+            LabelWidth::Narrow => self.narrow,
+            LabelWidth::Wide => self.wide,
+        };
+        seen.is_none_or(|seen| seen.weakest > Evidence::Against)
+    }
+
+    /// The width of the file's headers, if it has any.
+    pub(super) fn verdict(&self) -> Option<LabelWidth> {
+        let spoken_for = |seen: &Seen| seen.weakest > Evidence::Against && seen.strongest > Evidence::Nothing;
+        let narrow = self.narrow.filter(spoken_for);
+        // Labels alone do not speak for the rare form: half of a wide label may be a label too.
+        let wide = self.wide.filter(spoken_for).filter(|wide| wide.images > 0);
+        match (narrow, wide) {
+            (None, None) => None,
+            (Some(narrow), Some(wide)) if narrow.images >= wide.images => Some(LabelWidth::Narrow),
+            (Some(_), None) => Some(LabelWidth::Narrow),
+            (_, Some(_)) => Some(LabelWidth::Wide),
+        }
+    }
+}
+
+/// Whether a label is of a size that labels have. Bytes of something else, read as a float, are
+/// mostly enormous or next to nothing.
+fn is_everyday(label: f64) -> bool {
+    label == 0.0 || (1e-6..1e12).contains(&label.abs())
+}
+
+/// Whether bytes begin like an image file.
+fn is_encoded_image(bytes: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 6] =
+        [b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*"];
+    BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning))
+        || (bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn records_of_labels_only_look_like_image_records_and_zeros_do_not() {
+        let meta = ImageHeader::new(Label::Array(vec![1.0, 5.0]), 0).to_bytes(LabelWidth::Narrow).unwrap();
+        assert!(looks_like_image_record(&meta));
+        assert!(!looks_like_image_record(&[0; 100]));
+        assert!(!looks_like_image_record(b""));
+    }
+
+    #[test]
+    fn a_wide_header_is_known_by_the_image_behind_it() {
+        let header = ImageHeader::new(Label::Scalar(16_777_217.0), 3);
+        let wide = header.pack(b"\xff\xd8\xff", LabelWidth::Wide).unwrap();
+        assert_eq!(guess_label_width(&wide), Some(LabelWidth::Wide));
+    }
+
+    #[test]
+    fn a_file_is_judged_by_many_records() {
+        let verdict = |records: &[&[u8]]| {
+            let mut survey = Survey::default();
+            records.iter().for_each(|record| survey.add(record));
+            survey.verdict()
+        };
+        let packed = |labels: &[f64], payload: &[u8], width| {
+            let label = match labels {
+                [label] => Label::Scalar(*label),
+                labels => Label::Array(labels.to_vec()),
+            };
+            ImageHeader::new(label, 3).pack(payload, width).unwrap()
+        };
+        let raw_zero = packed(&[0.0], b"raw", LabelWidth::Narrow);
+        let raw_one = packed(&[1.0], b"raw", LabelWidth::Narrow);
+        let wide_image = packed(&[0.0], b"\xff\xd8\xff", LabelWidth::Wide);
+        let wide_range =
+            ImageHeader::new(Label::Array(vec![4.0, 6.0]), 0).to_bytes(LabelWidth::Wide).unwrap();
+        assert_eq!(verdict(&[]), None);
+        assert_eq!(verdict(&[&[0; 100]]), None);
+        assert_eq!(verdict(&[&raw_zero]), None);
+        assert_eq!(verdict(&[&raw_zero, &raw_one]), Some(LabelWidth::Narrow));
+        assert_eq!(verdict(&[&raw_one, b"text, long enough to be a header"]), None);
+        assert_eq!(verdict(&[&wide_range, &wide_image]), Some(LabelWidth::Wide));
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_never_taken_for_an_image_record(text in "\\PC{0,200}") {
+            prop_assert!(!looks_like_image_record(text.as_bytes()));
+        }
+    }
+}
