@@ -12,6 +12,9 @@ const DEFAULT_ZSTD_LEVEL: i32 = 5;
 const MAX_ZSTD_LEVEL: i32 = 22;
 /// The largest window that zstd's own levels use: 128 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
+/// How zstd says that a frame's window is larger than allowed; the code behind it does not come
+/// through.
+const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
 /// Output is asked for in steps of this many bytes, doubling.
 const STEP: usize = 64 << 10;
 
@@ -50,7 +53,10 @@ impl Transformer for Zstd {
     }
 
     fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
-        let corrupt = |error| Error::corrupt(format!("the block is not readable as zstd: {error}"));
+        let corrupt = |error: std::io::Error| match error.to_string() {
+            reason if reason == WINDOW_TOO_LARGE => over_limit(limit),
+            reason => Error::corrupt(format!("the block is not readable as zstd: {reason}")),
+        };
         let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(corrupt)?;
         let window = limit.max(1).next_power_of_two().trailing_zeros().clamp(10, MAX_WINDOW_LOG);
         decoder.window_log_max(window).map_err(corrupt)?;
@@ -126,14 +132,12 @@ fn rest(data: &[u8], taken: u64) -> &[u8] {
 }
 
 fn within(block: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
-    if block.len() as u64 > limit {
-        return Err(Error::new(
-            ErrorKind::Limit,
-            format!("a decompressed block is over the limit of {limit} bytes"),
-        )
-        .with_hint("raise `Limits::frame` if the file is trusted"));
-    }
-    Ok(block)
+    if block.len() as u64 > limit { Err(over_limit(limit)) } else { Ok(block) }
+}
+
+fn over_limit(limit: u64) -> Error {
+    let message = format!("decompressing a block takes more than the limit of {limit} bytes");
+    Error::new(ErrorKind::Limit, message).with_hint("raise `Limits::frame` if the file is trusted")
 }
 
 /// Blocks whose transformers are not known because the header is lost: both compressors, to try.

@@ -246,7 +246,8 @@ pub fn encode_block(kind: BlockKind, payload: &[u8], out: &mut Vec<u8>) -> Resul
         out.extend_from_slice(&checksum.finalize().to_le_bytes());
         out.extend_from_slice(&header);
         out.extend_from_slice(piece);
-        out.extend(PADDING.iter().cycle().take(MAX_PAYLOAD - piece.len()));
+        let padding = MAX_PAYLOAD - piece.len();
+        out.extend(PADDING.repeat(padding.div_ceil(PADDING.len())).get(..padding).unwrap_or_default());
     }
     Ok(())
 }

@@ -74,11 +74,11 @@ impl Scanner {
     pub fn new_shard(
         source: Arc<dyn ReadAt>,
         options: &OpenOptions,
-        start: u64,
-        limit: u64,
-        of: u64,
+        start: i64,
+        limit: i64,
+        of: i64,
     ) -> Result<Self> {
-        if start >= limit || limit > of {
+        if start < 0 || start >= limit || limit > of {
             return Err(Error::invalid(format!("invalid sharding [{start},{limit}) of {of}")));
         }
         let opened = Opened::new(source, options)?;
@@ -196,10 +196,10 @@ fn part(opened: &Opened, range: Range<u64>) -> Result<GrailScan> {
 }
 
 /// Where the blocks of a shard begin: in these bytes of the file.
-fn shard_range(opened: &Opened, start: u64, limit: u64, of: u64) -> Result<Range<u64>> {
+fn shard_range(opened: &Opened, start: i64, limit: i64, of: i64) -> Result<Range<u64>> {
     let chunks = opened.source.len().saturating_sub(opened.body) / CHUNK_BYTES;
     let bound =
-        |shard: u64| opened.body.saturating_add(chunks_before(shard, chunks, of).saturating_mul(CHUNK_BYTES));
+        |shard: i64| opened.body.saturating_add(chunks_before(shard, chunks, of).saturating_mul(CHUNK_BYTES));
     let (mut begin, end) = (bound(start), bound(limit));
     if start > 0 && begin < end {
         let bytes = opened.source.bytes(begin..begin + CHUNK_BYTES)?;
@@ -219,6 +219,6 @@ fn shard_range(opened: &Opened, start: u64, limit: u64, of: u64) -> Result<Range
 /// Chunks in the shards before `shard`, in the floating-point arithmetic of the original: other
 /// ways of rounding would give some blocks to other shards.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn chunks_before(shard: u64, chunks: u64, of: u64) -> u64 {
+fn chunks_before(shard: i64, chunks: u64, of: i64) -> u64 {
     (shard as f64 * (chunks as f64 / of as f64)) as u64
 }
