@@ -19,7 +19,7 @@ pub const TRAILER_KEY: &str = "trailer";
 pub const TRANSFORMER_KEY: &str = "transformer";
 
 /// More pairs than any header has: each takes far more memory than bytes in the file.
-const MAX_PAIRS: u64 = 1 << 17;
+const MAX_PAIRS: u64 = 1 << 16;
 /// An empty key and a bool.
 const SMALLEST_PAIR: u64 = 5;
 

@@ -11,7 +11,7 @@
 
 use super::layout::{BODY_MAGIC, Items, array_at, check_crc, invalid_magic};
 use super::transform::Chain;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
 /// Magic of an unpacked record.
@@ -113,7 +113,16 @@ pub(super) fn unpack<'a>(
         check_crc("checksum of the packed record's item sizes does not hold", stored, covered)?;
     }
     let data = payload.get(items.list_end()..).unwrap_or_default();
-    let data = transform.decode(Cow::Borrowed(data), limit)?;
+    // The sizes say how much comes out: more than that is not worth the memory.
+    let data = transform.decode(Cow::Borrowed(data), items.total().min(limit)).map_err(|error| {
+        if error.kind() == ErrorKind::Limit && items.total() <= limit {
+            return Error::corrupt(format!(
+                "the packed record has more data than the {} bytes of its items",
+                items.total()
+            ));
+        }
+        error
+    })?;
     if data.len() as u64 != items.total() {
         return Err(Error::corrupt("size of the packed record's data does not match its items")
             .expected_found(items.total(), data.len())

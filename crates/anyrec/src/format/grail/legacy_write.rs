@@ -194,8 +194,8 @@ impl LegacyPackedWriter<'static> {
 }
 
 impl<'a> LegacyPackedWriter<'a> {
-    /// A writer to a stream. Of the options, `max_items` and `transformers` (of which the file
-    /// keeps no trace) matter.
+    /// A writer to a stream. Of the options, `max_items` and `transformers` (one at most, and the
+    /// file keeps no trace of it) matter.
     ///
     /// # Errors
     /// A setting that these files do not have, or a transformer nobody registered.
@@ -205,6 +205,9 @@ impl<'a> LegacyPackedWriter<'a> {
 
     fn over(sink: Option<Sink<'a>>, options: &WriteOptions) -> Result<Self> {
         options.allow_only("GRAIL version 1 packed", &["version", "transformers", "max_items"])?;
+        if options.transformers.len() > 1 {
+            return Err(Error::invalid("a legacy packed file takes one transformer at most"));
+        }
         let max_items = match options.max_items {
             None | Some(0) => DEFAULT_MAX_ITEMS,
             Some(items) => items.min(LARGEST_MAX_ITEMS),

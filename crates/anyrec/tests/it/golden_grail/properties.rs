@@ -281,3 +281,21 @@ fn settings_of_other_versions_are_refused() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_legacy_record_that_unpacks_to_more_than_its_sizes_is_damage() {
+    let mut options = WriteOptions::default();
+    options.transformers = vec!["flate".to_owned()];
+    let mut output = Vec::new();
+    let mut writer = LegacyPackedWriter::new(&mut output, &options).unwrap();
+    writer.write(&[0; 100]).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    // One item of 99 bytes, with the checksum of that list.
+    output[25] = 99;
+    let checksum = crc32fast::hash(&output[24..26]).to_le_bytes();
+    output[20..24].copy_from_slice(&checksum);
+    let seen = scan("bomb.grail-rpk-gz", &output, &super::options());
+    assert!(records(&seen).is_empty());
+    assert!(damages(&seen)[0].reason.contains("more data than the 99 bytes"), "{:?}", damages(&seen));
+}
