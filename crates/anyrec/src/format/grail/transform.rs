@@ -1,6 +1,18 @@
 //! Transformers: what happens to a block between memory and file.
+//!
+//! A file's header names its transformers, in order of application: `"name"` or `"name config"`.
+//! [`Registry`] turns such entries into [`Transformer`]s. It knows these by itself:
+//!
+//! | name | config | what |
+//! |---|---|---|
+//! | `zstd` | level; none or negative: 5; over 22: 22 | a zstd frame |
+//! | `flate` | level from -2 to 9; none or -1: the default | raw deflate |
+//! | `aes-256-gcm` | the key's id | encryption; anyrec's own, the original does not know it |
 
-use crate::error::{Error, Result};
+use super::compression::{Flate, Zstd};
+use super::encryption::{Aes256Gcm, Key};
+use crate::error::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -23,14 +35,39 @@ pub trait Transformer: Send + Sync {
 /// Makes a transformer from its config string (empty where none is given).
 pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Sync>;
 
-/// Transformers by name.
+/// Transformers by name, and the keys for those that need one.
+///
+/// ```
+/// use anyrec::Result;
+/// use anyrec::format::grail::transform::{Registry, Transformer};
+/// use std::sync::Arc;
+///
+/// struct Reverse;
+///
+/// impl Transformer for Reverse {
+///     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
+///         Ok(block.iter().rev().copied().collect())
+///     }
+///     fn decode(&self, stored: &[u8], _limit: u64) -> Result<Vec<u8>> {
+///         self.encode(stored)
+///     }
+/// }
+///
+/// let mut registry = Registry::default();
+/// registry.register("reverse", |_config| Ok(Arc::new(Reverse)));
+/// assert_eq!(registry.get("reverse")?.encode(b"abc")?, b"cba");
+/// let packed = registry.get("zstd 3")?.encode(&[7; 1000])?;
+/// assert_eq!(registry.get("zstd")?.decode(&packed, 1 << 20)?, [7; 1000]);
+/// # Ok::<(), anyrec::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     own: BTreeMap<String, Factory>,
+    keys: BTreeMap<String, Key>,
 }
 
 impl Registry {
-    /// Adds (or replaces) a transformer of one's own.
+    /// Adds (or replaces) a transformer of one's own; a built-in of that name gives way to it.
     pub fn register(
         &mut self,
         name: impl Into<String>,
@@ -39,21 +76,95 @@ impl Registry {
         self.own.insert(name.into(), Arc::new(factory));
     }
 
+    /// This registry with a key for `aes-256-gcm`. The entry `"aes-256-gcm ID"` uses the key of
+    /// that id; the id is written into the file's header, the key never is.
+    pub fn with_key(mut self, id: impl Into<String>, key: [u8; 32]) -> Self {
+        self.keys.insert(id.into(), Key::new(key));
+        self
+    }
+
     /// The transformer for `"name"` or `"name config"`.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a name nobody registered.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a name nobody registered,
+    /// [`Invalid`](ErrorKind::Invalid) for a config it cannot use or a key it does not have.
     pub fn get(&self, entry: &str) -> Result<Arc<dyn Transformer>> {
+        self.make(entry, false)
+    }
+
+    /// The transformers for these entries, to undo what they did. The levels of the compressors
+    /// play no part in that, so whatever stands there is ignored.
+    pub(super) fn decoders(&self, entries: &[&str]) -> Result<Chain> {
+        let stages = entries.iter().map(|entry| self.make(entry, true)).collect::<Result<_>>()?;
+        Ok(Chain { stages })
+    }
+
+    /// The transformers for these entries, to apply them.
+    pub(super) fn encoders(&self, entries: &[String]) -> Result<Chain> {
+        let stages = entries.iter().map(|entry| self.make(entry, false)).collect::<Result<_>>()?;
+        Ok(Chain { stages })
+    }
+
+    fn make(&self, entry: &str, decoding: bool) -> Result<Arc<dyn Transformer>> {
         let (name, config) = entry.split_once(' ').unwrap_or((entry, ""));
-        match self.own.get(name) {
-            Some(factory) => factory(config),
-            None => Err(Error::unsupported(format!("transformer {name:?} is not known"))),
+        if let Some(factory) = self.own.get(name) {
+            return factory(config);
         }
+        let level = if decoding { "" } else { config };
+        Ok(match name {
+            "zstd" => Arc::new(Zstd::from_config(level)?),
+            "flate" => Arc::new(Flate::from_config(level)?),
+            "aes-256-gcm" => Arc::new(Aes256Gcm::new(self.key(config)?)),
+            _ => {
+                return Err(Error::unsupported(format!("transformer {name:?} is not known"))
+                    .with_hint("register it, under that name, in the options' registry"));
+            }
+        })
+    }
+
+    fn key(&self, id: &str) -> Result<&Key> {
+        self.keys.get(id).ok_or_else(|| {
+            Error::new(ErrorKind::Invalid, format!("no key {id:?} for transformer \"aes-256-gcm\" was given"))
+                .with_hint("give it with `Registry::with_key`: keys are not stored in files")
+        })
     }
 }
 
 impl fmt::Debug for Registry {
+    /// Names of transformers and ids of keys; never a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.own.keys()).finish()
+        f.debug_set().entries(self.own.keys()).entries(self.keys.keys()).finish()
+    }
+}
+
+/// Transformers in order of application.
+#[derive(Clone, Default)]
+pub(super) struct Chain {
+    stages: Vec<Arc<dyn Transformer>>,
+}
+
+impl Chain {
+    /// Whether blocks are stored as they are.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Applies all, the first one first.
+    pub(super) fn encode(&self, block: Vec<u8>) -> Result<Vec<u8>> {
+        self.stages.iter().try_fold(block, |block, stage| stage.encode(&block))
+    }
+
+    /// Undoes all, the last one first.
+    pub(super) fn decode<'a>(&self, stored: Cow<'a, [u8]>, limit: u64) -> Result<Cow<'a, [u8]>> {
+        self.stages
+            .iter()
+            .rev()
+            .try_fold(stored, |stored, stage| Ok(Cow::Owned(stage.decode(&stored, limit)?)))
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain of {}", self.stages.len())
     }
 }

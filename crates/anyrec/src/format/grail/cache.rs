@@ -1,0 +1,53 @@
+//! Decoded blocks that were used lately.
+
+use super::block::Block;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of blocks kept. A block larger than this is used and dropped.
+const CAPACITY: usize = 32 << 20;
+
+/// A few decoded blocks, shared by the threads that read one file; the one unused for longest
+/// goes first. There are never many (blocks are large), so a list will do.
+#[derive(Debug, Default)]
+pub(super) struct BlockCache {
+    blocks: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// By frame offset, the one used last at the back.
+    blocks: VecDeque<(u64, Arc<Block>)>,
+    size: usize,
+}
+
+/// Blocks kept at most: small ones would make the list long otherwise.
+const MOST: usize = 64;
+
+impl BlockCache {
+    pub(super) fn get(&self, frame: u64) -> Option<Arc<Block>> {
+        // A panic elsewhere cannot leave the list half changed in a way that matters.
+        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.blocks.iter().rposition(|(other, _)| *other == frame)?;
+        let entry = kept.blocks.remove(at)?;
+        let block = Arc::clone(&entry.1);
+        kept.blocks.push_back(entry);
+        Some(block)
+    }
+
+    pub(super) fn put(&self, frame: u64, block: &Arc<Block>) {
+        if block.size() > CAPACITY {
+            return;
+        }
+        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.blocks.iter().any(|(other, _)| *other == frame) {
+            return;
+        }
+        kept.size += block.size();
+        kept.blocks.push_back((frame, Arc::clone(block)));
+        while kept.size > CAPACITY || kept.blocks.len() > MOST {
+            let Some((_, oldest)) = kept.blocks.pop_front() else { break };
+            kept.size -= oldest.size();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The built-in compressors. Output grows only as it arrives, up to the caller's limit: what a
+//! frame says about its size is not believed.
+
+use super::transform::Transformer;
+use crate::error::{Error, ErrorKind, Result};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::io::Read;
+
+/// What the original takes for no level and for negative ones.
+const DEFAULT_ZSTD_LEVEL: i32 = 5;
+/// The highest level zstd has.
+const MAX_ZSTD_LEVEL: i32 = 22;
+/// The largest window that zstd's own levels use: 128 MiB.
+const MAX_WINDOW_LOG: u32 = 27;
+/// How zstd says that a frame's window is larger than allowed; the code behind it does not come
+/// through.
+const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
+/// Output is asked for in steps of this many bytes, doubling.
+const STEP: usize = 64 << 10;
+
+/// Reads a level the way the original does: a decimal number, empty for none.
+fn level(name: &str, config: &str) -> Result<Option<i32>> {
+    if config.is_empty() {
+        return Ok(None);
+    }
+    match config.parse::<i64>() {
+        // Levels far out of range are as good as the nearest 32-bit number.
+        Ok(level) => Ok(Some(i32::try_from(level).unwrap_or(if level < 0 { i32::MIN } else { i32::MAX }))),
+        Err(_) => {
+            Err(Error::invalid(format!("the level of transformer {name:?} is a number, not {config:?}")))
+        }
+    }
+}
+
+/// One zstd frame a block.
+pub(super) struct Zstd {
+    level: i32,
+}
+
+impl Zstd {
+    pub(super) fn from_config(config: &str) -> Result<Self> {
+        let level = match level("zstd", config)? {
+            None | Some(i32::MIN..0) => DEFAULT_ZSTD_LEVEL,
+            Some(level) => level.min(MAX_ZSTD_LEVEL),
+        };
+        Ok(Zstd { level })
+    }
+}
+
+impl Transformer for Zstd {
+    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
+        zstd::bulk::compress(block, self.level).map_err(|error| Error::io("zstd cannot compress", error))
+    }
+
+    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
+        let corrupt = |error: std::io::Error| match error.to_string() {
+            reason if reason == WINDOW_TOO_LARGE => over_limit(limit),
+            reason => Error::corrupt(format!("the block is not readable as zstd: {reason}")),
+        };
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(corrupt)?;
+        let window = limit.max(1).next_power_of_two().trailing_zeros().clamp(10, MAX_WINDOW_LOG);
+        decoder.window_log_max(window).map_err(corrupt)?;
+        let mut block = Vec::new();
+        decoder.take(limit.saturating_add(1)).read_to_end(&mut block).map_err(corrupt)?;
+        within(block, limit)
+    }
+}
+
+/// Raw deflate, no zlib or gzip wrapper.
+pub(super) struct Flate {
+    level: i32,
+}
+
+impl Flate {
+    pub(super) fn from_config(config: &str) -> Result<Self> {
+        Ok(Flate { level: level("flate", config)?.unwrap_or(-1) })
+    }
+}
+
+impl Transformer for Flate {
+    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
+        let level = match self.level {
+            // Huffman coding alone: the fastest level stands in for it, the contents are the same.
+            -2 => Compression::fast(),
+            -1 => Compression::default(),
+            level => match u32::try_from(level) {
+                Ok(level @ 0..=9) => Compression::new(level),
+                // Found out here and not when the transformer is made: the original writes files
+                // without blocks with any level.
+                _ => {
+                    let message = format!("flate has levels from -2 to 9, not {level}");
+                    return Err(Error::invalid(message));
+                }
+            },
+        };
+        let mut stream = Compress::new(level, false);
+        let mut stored = Vec::new();
+        loop {
+            stored.reserve(STEP.max(block.len() / 2));
+            let rest = rest(block, stream.total_in());
+            match stream.compress_vec(rest, &mut stored, FlushCompress::Finish) {
+                Ok(Status::StreamEnd) => return Ok(stored),
+                Ok(Status::Ok | Status::BufError) => {}
+                Err(error) => return Err(Error::io("flate cannot compress", error.into())),
+            }
+        }
+    }
+
+    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
+        let corrupt = |why: &str| Error::corrupt(format!("the block is not readable as deflate: {why}"));
+        let mut stream = Decompress::new(false);
+        let mut block = Vec::new();
+        loop {
+            block.reserve(STEP.max(block.len()).min(usize::try_from(limit).unwrap_or(usize::MAX).max(STEP)));
+            let before = (stream.total_in(), stream.total_out());
+            let rest = rest(stored, stream.total_in());
+            let status = stream
+                .decompress_vec(rest, &mut block, FlushDecompress::None)
+                .map_err(|error| corrupt(error.message().unwrap_or("invalid data")))?;
+            if block.len() as u64 > limit || status == Status::StreamEnd {
+                return within(block, limit);
+            }
+            if before == (stream.total_in(), stream.total_out()) {
+                return Err(corrupt("it is cut short"));
+            }
+        }
+    }
+}
+
+fn rest(data: &[u8], taken: u64) -> &[u8] {
+    usize::try_from(taken).ok().and_then(|taken| data.get(taken..)).unwrap_or_default()
+}
+
+fn within(block: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
+    if block.len() as u64 > limit { Err(over_limit(limit)) } else { Ok(block) }
+}
+
+fn over_limit(limit: u64) -> Error {
+    let message = format!("decompressing a block takes more than the limit of {limit} bytes");
+    Error::new(ErrorKind::Limit, message).with_hint("raise `Limits::frame` if the file is trusted")
+}
+
+/// Blocks whose transformers are not known because the header is lost: both compressors, to try.
+pub(super) fn guesses() -> [&'static dyn Transformer; 2] {
+    [&Zstd { level: DEFAULT_ZSTD_LEVEL }, &Flate { level: -1 }]
+}

@@ -1,0 +1,64 @@
+//! The built-in encryption: AES-256 in Galois/counter mode, block by block.
+//!
+//! ```text
+//! stored   nonce[12] ciphertext[length of the block] tag[16]
+//! ```
+//! The nonce is random and fresh for every block, the tag covers the block's bytes. This is
+//! anyrec's own: no other implementation knows the name. What it does not hide or protect: the
+//! header, the number and sizes of blocks, and their order (a block that is copied or moved as a
+//! whole still authenticates). With random nonces one key is good for about 2^32 blocks.
+
+use super::transform::Transformer;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use aes_gcm::aead::{Aead, Generate, KeyInit};
+use std::sync::Arc;
+
+const NONCE: usize = 12;
+const TAG: u64 = 16;
+
+/// A secret key. It has no `Debug`, so that it cannot end up in a message.
+#[derive(Clone)]
+pub(super) struct Key(Arc<[u8; 32]>);
+
+impl Key {
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        Key(Arc::new(key))
+    }
+}
+
+pub(super) struct Aes256Gcm {
+    cipher: aes_gcm::Aes256Gcm,
+}
+
+impl Aes256Gcm {
+    pub(super) fn new(key: &Key) -> Self {
+        Aes256Gcm { cipher: aes_gcm::Aes256Gcm::new(&(*key.0).into()) }
+    }
+}
+
+impl Transformer for Aes256Gcm {
+    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
+        let nonce = <[u8; NONCE]>::try_generate().map_err(|error| {
+            Error::io("the system gives no random numbers", std::io::Error::other(error.to_string()))
+        })?;
+        let sealed = self
+            .cipher
+            .encrypt(&nonce.into(), block)
+            .map_err(|_| Error::invalid("the block is too large to encrypt"))?;
+        Ok([&nonce[..], &sealed].concat())
+    }
+
+    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
+        let (nonce, sealed) = stored.split_first_chunk::<NONCE>().ok_or_else(|| {
+            Error::corrupt(format!("an encrypted block of {} bytes has no nonce", stored.len()))
+        })?;
+        let size = (sealed.len() as u64).saturating_sub(TAG);
+        if size > limit {
+            return Err(Limits::exceeded("encrypted block size", size, limit));
+        }
+        self.cipher
+            .decrypt(&(*nonce).into(), sealed)
+            .map_err(|_| Error::corrupt("decryption fails: the key is another one, or the block was changed"))
+    }
+}

@@ -1,0 +1,412 @@
+//! Writing version 2 files.
+
+use super::header::{Header, TRAILER_KEY, TRANSFORMER_KEY};
+use super::layout::{self, BlockKind};
+use super::pipeline::Pipeline;
+use super::sink::Sink;
+use crate::error::{Error, Result};
+use crate::format::{Notice, RecordWriter, Tags, Value, WriteOptions, Written, writer::DroppedTags};
+use crate::io::AtomicFile;
+use crate::position::Position;
+use bstr::BString;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::Path;
+
+/// Items a block unless told otherwise (in truth one more, see [`Writer::append`]).
+const DEFAULT_MAX_ITEMS: u64 = 16 << 10;
+/// The most that can be asked for.
+const LARGEST_MAX_ITEMS: u64 = 10 << 20;
+const DEFAULT_PARALLELISM: usize = 8;
+const LARGEST_PARALLELISM: usize = 128;
+/// Where no number of items is asked for, the writer behind [`RecordWriter`] also ends blocks at
+/// this many bytes: 16 385 large records would not fit into memory.
+const BLOCK_BYTES: usize = 16 << 20;
+
+/// Called for every item once its place is known, in order: (number of the item, position).
+type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>;
+
+/// Writes a version 2 file, or a part of one, to a file or to any [`Write`].
+///
+/// Calls come in this order: [`add_header`](Writer::add_header) any number of times, then
+/// [`append`](Writer::append), [`flush`](Writer::flush) and [`wait`](Writer::wait) as one likes,
+/// [`set_trailer`](Writer::set_trailer) at most once, [`finish`](Writer::finish). Anything else is
+/// an [`Invalid`](crate::ErrorKind::Invalid) error. A file appears under its name in `finish`.
+///
+/// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order; so
+/// many blocks, and the one being filled, are in memory at most. A failure there is the error of
+/// a later call; after any failure every call fails.
+///
+/// ```
+/// use anyrec::format::{Value, WriteOptions, grail};
+///
+/// let mut options = WriteOptions::default();
+/// options.transformers = vec!["zstd".to_owned()];
+/// options.trailer = true;
+/// let mut file = Vec::new();
+/// let mut writer = grail::Writer::new(&mut file, &options)?;
+/// writer.add_header("made by", Value::Text("an example".into()))?;
+/// for number in 0..1000u32 {
+///     writer.append(&number.to_le_bytes())?;
+/// }
+/// writer.set_trailer(b"the end")?;
+/// let written = writer.finish()?;
+/// assert_eq!((written.records, written.bytes), (1000, 3 * 32768));
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+pub struct Writer<'a> {
+    sink: Option<Sink<'a>>,
+    pipeline: Pipeline,
+    /// Kind and number of items of the blocks in the pipeline, oldest first.
+    in_flight: VecDeque<(BlockKind, u64)>,
+    header: Header,
+    skip_header: bool,
+    /// The header block is due, before the next block.
+    owes_header: bool,
+    index: Option<IndexCallback<'a>>,
+    state: State,
+    /// Why nothing works any more.
+    failure: Option<String>,
+    /// Items a block holds at most.
+    block_items: usize,
+    sizes: Vec<u64>,
+    data: Vec<u8>,
+    /// Bytes written.
+    offset: u64,
+    /// Items appended, and items whose place was told.
+    appended: u64,
+    indexed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Initial,
+    Body,
+    Trailer,
+    Finished,
+}
+
+impl Writer<'static> {
+    /// A writer of the file `path`, which appears in [`finish`](Writer::finish).
+    ///
+    /// # Errors
+    /// As [`Writer::new`]; [`Exists`](crate::ErrorKind::Exists) when it is there already and may
+    /// not be replaced.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let mut writer = Self::over(None, options)?;
+        writer.sink = Some(Sink::File(AtomicFile::create(path, options.overwrite, options.durability)?));
+        Ok(writer)
+    }
+}
+
+impl<'a> Writer<'a> {
+    /// A writer to a stream. What is written up to a failure stays written.
+    ///
+    /// # Errors
+    /// A transformer nobody registered, or whose config or key is missing; a setting that version
+    /// 2 does not have.
+    pub fn new(stream: impl Write + Send + 'a, options: &WriteOptions) -> Result<Self> {
+        Self::over(Some(Sink::stream(stream)), options)
+    }
+
+    fn over(sink: Option<Sink<'a>>, options: &WriteOptions) -> Result<Self> {
+        let allowed = ["version", "header", "transformers", "max_items", "trailer", "parallelism"];
+        options.allow_only("GRAIL version 2", &allowed)?;
+        if options.version.as_deref().is_some_and(|version| version != "2") {
+            return Err(Error::invalid("this writer writes version 2"));
+        }
+        let chain = options.registry.encoders(&options.transformers)?;
+        let parallelism = match options.parallelism {
+            None | Some(0) => DEFAULT_PARALLELISM,
+            Some(blocks) => blocks.min(LARGEST_PARALLELISM),
+        };
+        let max_items = match options.max_items {
+            None | Some(0) => DEFAULT_MAX_ITEMS,
+            Some(items) => items.min(LARGEST_MAX_ITEMS),
+        };
+        let mut header = Header::default();
+        for entry in &options.transformers {
+            header.push(TRANSFORMER_KEY, Value::Text(entry.as_str().into()));
+        }
+        if options.trailer {
+            header.push(TRAILER_KEY, Value::Bool(true));
+        }
+        for (key, value) in &options.header {
+            header.push(key.clone(), value.clone());
+        }
+        Ok(Writer {
+            sink,
+            pipeline: Pipeline::new(chain, parallelism),
+            in_flight: VecDeque::new(),
+            header,
+            skip_header: false,
+            owes_header: false,
+            index: None,
+            state: State::Initial,
+            failure: None,
+            block_items: usize::try_from(max_items).unwrap_or(usize::MAX).saturating_add(1),
+            sizes: Vec::new(),
+            data: Vec::new(),
+            offset: 0,
+            appended: 0,
+            indexed: 0,
+        })
+    }
+
+    /// Adds a pair to the header, after those that are there. A key may be added again: both
+    /// pairs are kept.
+    ///
+    /// # Errors
+    /// After the first record, trailer or finish.
+    pub fn add_header(&mut self, key: impl Into<BString>, value: Value) -> Result<()> {
+        self.require(&[State::Initial], "add a header pair")?;
+        self.header.push(key, value);
+        Ok(())
+    }
+
+    /// Leaves the header block out, for output that is put behind another writer's. Positions
+    /// then count from the beginning of this output.
+    ///
+    /// # Errors
+    /// After the first record, trailer or finish.
+    pub fn skip_header(&mut self) -> Result<()> {
+        self.require(&[State::Initial], "leave the header out")?;
+        self.skip_header = true;
+        Ok(())
+    }
+
+    /// Has `callback` called for every item, in order, once its block is written: with the
+    /// item's number and its position.
+    ///
+    /// # Errors
+    /// After the first record, trailer or finish.
+    pub fn on_index(&mut self, callback: impl FnMut(u64, Position) -> Result<()> + Send + 'a) -> Result<()> {
+        self.require(&[State::Initial], "set the index callback")?;
+        self.index = Some(Box::new(callback));
+        Ok(())
+    }
+
+    /// Adds an item. A block ends after [`WriteOptions::max_items`] items *and one more*, as in
+    /// the original.
+    ///
+    /// # Errors
+    /// After the trailer or finish; what a transformer or the system said about an earlier block.
+    pub fn append(&mut self, item: &[u8]) -> Result<()> {
+        self.require(&[State::Initial, State::Body], "append a record")?;
+        self.begin();
+        self.sizes.push(item.len() as u64);
+        self.data.extend_from_slice(item);
+        self.appended += 1;
+        if self.sizes.len() >= self.block_items { self.end_block() } else { Ok(()) }
+    }
+
+    /// Ends the block, so that the next item begins a new one. Without items since the last block
+    /// nothing happens.
+    ///
+    /// # Errors
+    /// As [`append`](Writer::append).
+    pub fn flush(&mut self) -> Result<()> {
+        self.require(&[State::Initial, State::Body], "flush")?;
+        if self.sizes.is_empty() { Ok(()) } else { self.end_block() }
+    }
+
+    /// Waits until all ended blocks are written.
+    ///
+    /// # Errors
+    /// As [`append`](Writer::append).
+    pub fn wait(&mut self) -> Result<()> {
+        self.require(&[State::Initial, State::Body, State::Trailer], "wait")?;
+        self.write_all_blocks()
+    }
+
+    /// Sets the trailer, after the last item.
+    ///
+    /// # Errors
+    /// When the header does not promise one (by [`WriteOptions::trailer`], or a first pair
+    /// `trailer` that is true), after another trailer, after finish.
+    pub fn set_trailer(&mut self, trailer: &[u8]) -> Result<()> {
+        self.require(&[State::Initial, State::Body], "set the trailer")?;
+        if !self.header.has_trailer() {
+            return Err(Error::invalid(
+                "the header does not promise a trailer: its key `trailer` must be true",
+            ));
+        }
+        self.flush()?;
+        self.begin();
+        self.state = State::Trailer;
+        let mut block = Vec::new();
+        layout::put_item_list(&[trailer.len() as u64], &mut block);
+        block.extend_from_slice(trailer);
+        self.submit(BlockKind::Trailer, 1, block)
+    }
+
+    /// Writes what is still in memory and completes the output.
+    ///
+    /// # Errors
+    /// As [`append`](Writer::append), and when called again. A file does not appear then.
+    pub fn finish(&mut self) -> Result<Written> {
+        self.require(&[State::Initial, State::Body, State::Trailer], "finish")?;
+        self.begin();
+        if !self.sizes.is_empty() {
+            self.end_block()?;
+        }
+        self.write_all_blocks()?;
+        let mut notices = Vec::new();
+        if self.header.has_trailer() && self.state != State::Trailer && !self.skip_header {
+            notices.push(Notice::new("the header promises a trailer, but none was set"));
+        }
+        self.state = State::Finished;
+        if let Some(sink) = self.sink.take() {
+            sink.commit()?;
+        }
+        Ok(Written::new(self.appended, self.offset, notices))
+    }
+
+    /// Bytes of the block being filled.
+    pub fn buffered(&self) -> usize {
+        self.data.len()
+    }
+
+    fn require(&self, states: &[State], what: &str) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(Error::invalid(format!("cannot {what}: the writer failed before: {failure}")));
+        }
+        if states.contains(&self.state) {
+            return Ok(());
+        }
+        let when = match self.state {
+            State::Initial => "before the first record",
+            State::Body => "after the first record",
+            State::Trailer => "after the trailer",
+            State::Finished => "after the file was finished",
+        };
+        Err(Error::invalid(format!("cannot {what} {when}")))
+    }
+
+    /// The header is complete.
+    fn begin(&mut self) {
+        if self.state == State::Initial {
+            self.state = State::Body;
+            self.owes_header = !self.skip_header;
+        }
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        let sizes = std::mem::take(&mut self.sizes);
+        let data = std::mem::take(&mut self.data);
+        let mut block = Vec::with_capacity(data.len() + 2 * sizes.len() + 10);
+        layout::put_item_list(&sizes, &mut block);
+        block.extend_from_slice(&data);
+        self.submit(BlockKind::Body, sizes.len() as u64, block)
+    }
+
+    fn submit(&mut self, kind: BlockKind, items: u64, block: Vec<u8>) -> Result<()> {
+        while self.pipeline.is_full()
+            && let Some(result) = self.pipeline.next()
+        {
+            self.write_result(result)?;
+        }
+        self.in_flight.push_back((kind, items));
+        self.pipeline.submit(block).map_err(|error| self.fail(error))?;
+        while let Some(result) = self.pipeline.next_if_ready() {
+            self.write_result(result)?;
+        }
+        Ok(())
+    }
+
+    fn write_all_blocks(&mut self) -> Result<()> {
+        while let Some(result) = self.pipeline.next() {
+            self.write_result(result)?;
+        }
+        self.write_header().map_err(|error| self.fail(error))
+    }
+
+    fn write_result(&mut self, result: Result<Vec<u8>>) -> Result<()> {
+        let Some((kind, items)) = self.in_flight.pop_front() else { return Ok(()) };
+        result
+            .and_then(|stored| {
+                self.write_header()?;
+                let frame = self.write_block(kind, &stored)?;
+                if kind == BlockKind::Body { self.tell_positions(frame, items) } else { Ok(()) }
+            })
+            .map_err(|error| self.fail(error))
+    }
+
+    /// Writes the header block if it is due. It waits for the first block, so that a transformer
+    /// that fails on that leaves nothing behind.
+    fn write_header(&mut self) -> Result<()> {
+        if !self.owes_header {
+            return Ok(());
+        }
+        self.owes_header = false;
+        let header = self.header.encode();
+        let mut block = Vec::new();
+        layout::put_item_list(&[header.len() as u64], &mut block);
+        block.extend_from_slice(&header);
+        self.write_block(BlockKind::Header, &block).map(drop)
+    }
+
+    /// Writes a block and says where it begins.
+    fn write_block(&mut self, kind: BlockKind, stored: &[u8]) -> Result<u64> {
+        let mut chunks = Vec::new();
+        layout::encode_block(kind, stored, &mut chunks)?;
+        if let Some(sink) = &mut self.sink {
+            sink.append(&chunks)?;
+        }
+        let begin = self.offset;
+        self.offset += chunks.len() as u64;
+        Ok(begin)
+    }
+
+    fn tell_positions(&mut self, frame: u64, items: u64) -> Result<()> {
+        if let Some(callback) = &mut self.index {
+            for item in 0..items {
+                callback(self.indexed + item, Position { frame, item })?;
+            }
+        }
+        self.indexed += items;
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.failure = Some(error.to_string());
+        error
+    }
+}
+
+/// The version 2 writer as all formats' writers are used.
+pub(super) struct FileWriter {
+    writer: Writer<'static>,
+    dropped: DroppedTags,
+    /// Blocks end at [`BLOCK_BYTES`] too.
+    bounded: bool,
+}
+
+impl FileWriter {
+    pub(super) fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let writer = Writer::create(path, options)?;
+        Ok(FileWriter { writer, dropped: DroppedTags::default(), bounded: options.max_items.is_none() })
+    }
+}
+
+impl RecordWriter for FileWriter {
+    fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
+        self.dropped.count(tags, false, false);
+        let number = self.writer.appended;
+        self.writer.append(record)?;
+        if self.bounded && self.writer.buffered() >= BLOCK_BYTES {
+            self.writer.flush()?;
+        }
+        Ok(number)
+    }
+
+    fn set_trailer(&mut self, trailer: &[u8]) -> Result<()> {
+        self.writer.set_trailer(trailer)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let mut written = self.writer.finish()?;
+        written.notices.extend(self.dropped.notices("GRAIL"));
+        Ok(written)
+    }
+}

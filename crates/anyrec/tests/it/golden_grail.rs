@@ -1,1 +1,0 @@
-//! Every entry of `testdata/grail/good/manifest.json`.
