@@ -10,6 +10,7 @@ mod read_at;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability};
+pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
 pub use read_at::{RangeRead, ReadAt};
