@@ -20,8 +20,9 @@ pub(super) const FIXED: usize = 4;
 /// Most records without bytes that a file is believed to have.
 ///
 /// Such records cost the file nothing, so twelve bytes could promise four thousand million of
-/// them and keep whoever lists them busy for minutes. As an array such a file is fine.
-const MAX_EMPTY_RECORDS: u64 = 1 << 20;
+/// them and keep whoever lists them busy for minutes. As an array such a file is fine, and
+/// nobody writes one record by record.
+pub(super) const MAX_EMPTY_RECORDS: u64 = 1 << 17;
 
 /// Type and shape of an IDX file.
 ///
@@ -138,7 +139,7 @@ impl Header {
     /// is then a single element).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for more than 2^20 records that have no bytes.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for more than 2^17 records that have no bytes.
     pub fn record_count(&self) -> Result<u64> {
         let count = self.slices();
         if self.record_size == 0 && count > MAX_EMPTY_RECORDS {
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn millions_of_records_without_bytes_are_not_believed() {
-        let header = Header::new(ElementType::U8, vec![(1 << 20) + 1, 0]).unwrap();
+        let header = Header::new(ElementType::U8, vec![(1 << 17) + 1, 0]).unwrap();
         assert!(header.record_count().is_err());
     }
 

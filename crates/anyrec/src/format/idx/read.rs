@@ -66,8 +66,7 @@ impl Reader {
     /// # Errors
     /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
     pub fn new(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
-        let header = read_header(&source, &options.limits)?;
-        let compressed = is_gzip(Window::new(source.clone()).peek(2)?);
+        let (header, compressed) = read_header(&source, &options.limits)?;
         let inflated = compressed
             .then(|| Arc::new(Inflated::new(source.clone(), &header, options.verify, &options.limits)));
         Ok(Reader {
@@ -228,11 +227,12 @@ impl Reader {
     }
 }
 
-/// Reads a header, through gzip if need be.
-fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<Header> {
+/// Reads a header, through gzip if need be, and says whether it was.
+fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<(Header, bool)> {
     let mut window = Window::new(source.clone());
     let head = window.peek(MAX_HEADER)?;
-    let header = if is_gzip(head) {
+    let compressed = is_gzip(head);
+    let header = if compressed {
         let mut inflater = Inflater::new(window, false, limits);
         let mut head = [0; MAX_HEADER];
         let length = inflater.fill(&mut head)?;
@@ -245,7 +245,7 @@ fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<Header> {
     } else {
         Header::parse(head)
     };
-    header.map_err(|error| error.in_file(source.name()).at(0))
+    header.map(|header| (header, compressed)).map_err(|error| error.in_file(source.name()).at(0))
 }
 
 impl RecordReader for Reader {

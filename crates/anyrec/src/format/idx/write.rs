@@ -2,7 +2,7 @@
 
 use super::array::Element;
 use super::deflate::Sink;
-use super::layout::Header;
+use super::layout::{Header, MAX_EMPTY_RECORDS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{ElementType, RecordWriter, Tags, WriteOptions, Written};
@@ -70,8 +70,8 @@ impl Writer {
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) for a record of another size than the rest (it is left
-    /// out; the file can go on), [`Limit`](ErrorKind::Limit) past 2^32-1 records, or what the
-    /// system says.
+    /// out; the file can go on), [`Limit`](ErrorKind::Limit) past 2^32-1 records (2^17 if they
+    /// have no bytes), or what the system says.
     pub fn append(&mut self, record: &[u8]) -> Result<u64> {
         self.make_room(record.len() as u64)?;
         self.sink.append(record)?;
@@ -130,8 +130,13 @@ impl Writer {
             let found = format!("{size} bytes");
             return Err(self.refuse("a record has the wrong size", format!("{expected} bytes"), found));
         }
-        if self.count >= u64::from(u32::MAX) {
-            return Err(Error::new(ErrorKind::Limit, "an IDX file holds at most 4294967295 records")
+        let (most, what) = match size {
+            // More than a reader believes.
+            0 => (MAX_EMPTY_RECORDS, "records without bytes"),
+            _ => (u64::from(u32::MAX), "records"),
+        };
+        if self.count >= most {
+            return Err(Error::new(ErrorKind::Limit, format!("an IDX file holds at most {most} {what}"))
                 .in_file(self.sink.name()));
         }
         Ok(())

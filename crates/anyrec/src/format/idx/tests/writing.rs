@@ -104,3 +104,16 @@ fn a_file_like_another_has_its_type_and_record_shape() {
     let options = FORMAT.options_like(&[Content::Filler, shape]);
     assert_eq!((options.dtype, options.item_shape), (Some(ElementType::F32), Some(vec![2, 3])));
 }
+
+#[test]
+fn no_more_empty_records_are_written_than_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    let mut writer = Writer::create(&path, &WriteOptions::default()).unwrap();
+    for _ in 0..layout::MAX_EMPTY_RECORDS {
+        writer.append(b"").unwrap();
+    }
+    assert_eq!(writer.append(b"").unwrap_err().kind(), ErrorKind::Limit);
+    writer.finish().unwrap();
+    assert_eq!(Reader::open(&path, &OpenOptions::default()).unwrap().count().unwrap(), 1 << 17);
+}
