@@ -1,1 +1,161 @@
-//! IDX, the MNIST format.
+//! IDX, the format of the MNIST files: one array, big-endian, with its type and shape in front.
+//!
+//! `train-images-idx3-ubyte` holds an array of 60000 x 28 x 28 bytes. As a record file it has
+//! 60000 records of 784 bytes, the slices along the first dimension; as an array it is read whole
+//! by [`read_array`] and written by [`write_array`]. An array without dimensions is one record.
+//! Gzipped files are recognised by their content, whatever they are called.
+//!
+//! ```
+//! use anyrec::format::idx::{Pair, Reader, Writer};
+//! use anyrec::format::{ElementType, Label, OpenOptions, RecordReader, WriteOptions};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path();
+//! let mut options = WriteOptions::default();
+//! options.item_shape = Some(vec![2, 3]);
+//! let mut images = Writer::create(folder.join("train-images-idx3-ubyte.gz"), &options)?;
+//! images.append_elements(&[1u8, 2, 3, 4, 5, 6])?;
+//! images.append_elements(&[0u8; 6])?;
+//! images.finish()?;
+//!
+//! options.item_shape = Some(vec![]);
+//! let mut labels = Writer::create(folder.join("train-labels-idx1-ubyte"), &options)?;
+//! labels.append_elements(&[7u8])?;
+//! labels.append_elements(&[9u8])?;
+//! labels.finish()?;
+//!
+//! let pair = Pair::open(folder.join("train-images-idx3-ubyte.gz"), &OpenOptions::default())?;
+//! assert_eq!(&pair.read(0)?[..], [1, 2, 3, 4, 5, 6]);
+//! assert_eq!(pair.label(1)?, Label::Scalar(9.0));
+//! # Ok::<(), anyrec::Error>(())
+//! ```
+//!
+//! The byte layout is described in `docs/formats/idx.md`.
+
+mod array;
+mod deflate;
+mod gzip;
+mod inflated;
+mod layout;
+mod pair;
+mod read;
+mod replay;
+mod scan;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use array::{Array, Element, decode_number, encode_number, read_array, write_array};
+pub use layout::{Header, element_type, type_code};
+pub use pair::{Pair, partner};
+pub use read::Reader;
+pub use write::Writer;
+
+use super::{
+    Capabilities, Content, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions,
+};
+use crate::error::Result;
+use crate::io::{MemorySource, ReadAt, Window};
+use crate::limits::Limits;
+use bytes::Bytes;
+use gzip::{Inflater, is_gzip};
+use layout::MAX_HEADER;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The format, for [`FORMATS`](super::FORMATS).
+pub static FORMAT: Idx = Idx;
+
+/// IDX, plain or gzipped.
+#[derive(Debug, Clone, Copy)]
+pub struct Idx;
+
+impl Idx {
+    /// The options with which a writer makes a file like one whose metadata a scan met: its type
+    /// and the shape of its records. Whether it is gzipped is for the new file's name to say.
+    pub fn options_like(&self, contents: &[Content]) -> WriteOptions {
+        let shape = contents.iter().find_map(|content| match content {
+            Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
+            _ => None,
+        });
+        let (dtype, item_shape) = shape.unzip();
+        WriteOptions { dtype, item_shape, ..WriteOptions::default() }
+    }
+}
+
+impl Format for Idx {
+    fn id(&self) -> &'static str {
+        "idx"
+    }
+
+    fn name(&self) -> &'static str {
+        "IDX (MNIST)"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["idx3-ubyte", "idx1-ubyte", "idx3-ubyte.gz", "idx1-ubyte.gz"]
+    }
+
+    /// `x-idx3-ubyte`, `x.idx3-ubyte`, `x-idx3`, with any rank, any type, and perhaps `.gz`. Not
+    /// `x.idx`: that is MXNet's index file.
+    fn has_name(&self, path: &Path) -> bool {
+        pair::Spelling::of(path).is_some()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            checksummed: false,
+            random_access: true,
+            streamable: true,
+            keys: false,
+            labels: false,
+            fixed_size: true,
+            // What a header can say; `Header::new` refuses more.
+            max_record: i64::MAX.unsigned_abs(),
+        }
+    }
+
+    /// Certain where the shape accounts for the length to the byte, or where the length is not
+    /// known (streams, gzip) and the header is whole; possible where a valid type follows the
+    /// two zeros.
+    fn detect(&self, head: &[u8], length: Option<u64>) -> Likeness {
+        if !is_gzip(head) {
+            return likeness(head, length);
+        }
+        let source = MemorySource::new("", Bytes::copy_from_slice(head));
+        let mut inflater = Inflater::new(Window::new(Arc::new(source)), false, &Limits::default());
+        let mut head = [0; MAX_HEADER];
+        match inflater.fill(&mut head) {
+            Ok(length) => likeness(head.get(..length).unwrap_or_default(), None),
+            Err(_) => Likeness::No,
+        }
+    }
+
+    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+        Ok(Box::new(Reader::new(source, options)?))
+    }
+
+    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+        Ok(Box::new(Writer::create(path, options)?))
+    }
+
+    fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+        Ok(Box::new(scan::IdxScan::new(window, options)))
+    }
+}
+
+fn likeness(head: &[u8], length: Option<u64>) -> Likeness {
+    match Header::parse(head) {
+        Ok(header) => match length {
+            Some(length) if header.file_length() == length => Likeness::Certain,
+            None if !header.shape().is_empty() => Likeness::Certain,
+            _ => Likeness::Possible,
+        },
+        // A header that is cut or absurd is still recognised, so that its fault can be told.
+        Err(_) => match head {
+            [0, 0, code, _, ..] if element_type(*code).is_some() => Likeness::Possible,
+            _ => Likeness::No,
+        },
+    }
+}

@@ -1,0 +1,144 @@
+//! A gzipped file as the plain file it holds.
+
+use super::gzip::{Inflater, Survey};
+use super::layout::Header;
+use crate::error::{Error, Result};
+use crate::io::{RangeRead, ReadAt, Window};
+use crate::limits::Limits;
+use bytes::Bytes;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// First growth of the buffer; from there on it doubles with what really arrives.
+const FIRST: usize = 1 << 16;
+
+/// The uncompressed form of a gzipped file, inflated whole on first use and then kept.
+///
+/// Its length is what the header promises: bytes beyond that are checked and not kept.
+#[derive(Debug)]
+pub(super) struct Inflated {
+    compressed: Arc<dyn ReadAt>,
+    length: u64,
+    verify: bool,
+    limits: Limits,
+    content: OnceLock<Content>,
+    /// Held while inflating, so that many threads that come at once do it once.
+    inflating: Mutex<()>,
+}
+
+/// What inflating gave.
+#[derive(Debug)]
+pub(super) struct Content {
+    /// The bytes, as many of the promised ones as there are.
+    pub(super) data: Bytes,
+    pub(super) survey: Survey,
+}
+
+impl Inflated {
+    pub(super) fn new(compressed: Arc<dyn ReadAt>, header: &Header, verify: bool, limits: &Limits) -> Self {
+        Inflated {
+            compressed,
+            length: header.file_length(),
+            verify,
+            limits: limits.clone(),
+            content: OnceLock::new(),
+            inflating: Mutex::new(()),
+        }
+    }
+
+    /// The content, if somebody asked for it before.
+    pub(super) fn known(&self) -> Option<&Content> {
+        self.content.get()
+    }
+
+    /// The content. A damaged file gives what could be saved; the survey says what that is worth.
+    ///
+    /// # Errors
+    /// Only when reading itself fails, or past the limits. Such errors are not kept: the next
+    /// call tries again.
+    pub(super) fn content(&self) -> Result<&Content> {
+        if let Some(content) = self.content.get() {
+            return Ok(content);
+        }
+        let _guard = self.inflating.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(content) = self.content.get() {
+            return Ok(content);
+        }
+        let content = self.inflate()?;
+        Ok(self.content.get_or_init(|| content))
+    }
+
+    /// An inflater at the beginning of the file.
+    pub(super) fn inflater(&self) -> Result<Inflater> {
+        self.compressed.check_unchanged()?;
+        Ok(Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits))
+    }
+
+    fn inflate(&self) -> Result<Content> {
+        let mut inflater = self.inflater()?;
+        let wanted = usize::try_from(self.length).unwrap_or(usize::MAX);
+        let mut data = Vec::new();
+        while data.len() < wanted {
+            let have = data.len();
+            // Bounded by what has arrived, not by what the header promises.
+            data.resize(have.saturating_mul(2).max(FIRST).min(wanted), 0);
+            let room = data.get_mut(have..).unwrap_or_default();
+            let asked = room.len();
+            let filled = inflater.fill(room)?;
+            if filled < asked {
+                data.truncate(have + filled);
+                break;
+            }
+        }
+        let survey = inflater.finish()?;
+        Ok(Content { data: data.into(), survey })
+    }
+
+    /// The bytes of a range that came out.
+    fn slice(&self, range: Range<u64>) -> Result<Bytes> {
+        let content = self.content()?;
+        let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        match bounds {
+            Some((begin, end)) if begin <= end && end <= content.data.len() => {
+                Ok(content.data.slice(begin..end))
+            }
+            _ => Err(Error::corrupt("the uncompressed file ends too soon")
+                .expected_found(format!("{} bytes", range.end), format!("{} bytes", content.data.len()))
+                .in_file(self.name())
+                .at(range.start)),
+        }
+    }
+}
+
+impl ReadAt for Inflated {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn name(&self) -> &str {
+        self.compressed.name()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.compressed.path()
+    }
+
+    fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
+        for read in reads {
+            let end = read.offset.saturating_add(read.buffer.len() as u64);
+            read.buffer.copy_from_slice(&self.slice(read.offset..end)?);
+        }
+        Ok(())
+    }
+
+    /// `None` where bytes are missing, so that nobody takes the slice for the whole.
+    fn as_slice(&self) -> Option<&[u8]> {
+        let content = self.content().ok()?;
+        (content.data.len() as u64 == self.length).then_some(&*content.data)
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        self.slice(range)
+    }
+}

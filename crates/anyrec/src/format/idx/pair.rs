@@ -1,0 +1,239 @@
+//! Images and their labels: two IDX files that belong together by name.
+//!
+//! `train-images-idx3-ubyte` goes with `train-labels-idx1-ubyte`. In the wild the rank is set off
+//! by `-`, `.` or `_`, either file may be gzipped, and one data set (QMNIST) has a table of
+//! numbers per image for labels, in `...-labels-idx2-int`.
+
+use super::array::numbers;
+use super::read::Reader;
+use crate::batch::Batch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Format, Info, Label, OpenOptions, RecordReader, Tags};
+use crate::io::ReadAt;
+use crate::position::Location;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The names of the types, as file names have them.
+const TYPES: [&str; 6] = ["ubyte", "byte", "short", "int", "float", "double"];
+
+/// The parts of an IDX file's name: stem, separator, `idx`, rank, type, `.gz`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spelling {
+    /// What comes before the separator.
+    stem: String,
+    /// `-`, `.` or `_`; nothing where the name begins with `idx`.
+    separator: String,
+    /// Whether a type follows the rank (`idx3-ubyte` against `idx3`).
+    typed: bool,
+    gzip: bool,
+}
+
+impl Spelling {
+    /// Takes a file name apart; `None` if it is not spelled like an IDX file's.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let lower = name.to_ascii_lowercase();
+        let plain = lower.strip_suffix(".gz").unwrap_or(&lower);
+        let at = plain.rfind("idx")?;
+        let ending = plain.get(at + 3..)?;
+        let rank_end = ending.find(|character: char| !character.is_ascii_digit()).unwrap_or(ending.len());
+        let (rank, kind) = ending.split_at_checked(rank_end)?;
+        let known = kind.strip_prefix(['-', '_', '.']).is_some_and(|kind| TYPES.contains(&kind));
+        let before = name.get(..at)?;
+        let stem = before.strip_suffix(['-', '.', '_']).unwrap_or(before);
+        let separator = before.get(stem.len()..)?;
+        let apart = before.is_empty() || !separator.is_empty();
+        (rank.parse::<u8>().is_ok() && (kind.is_empty() || known) && apart).then(|| Spelling {
+            stem: stem.to_owned(),
+            separator: separator.to_owned(),
+            typed: !kind.is_empty(),
+            gzip: plain.len() < lower.len(),
+        })
+    }
+}
+
+/// Which half of a pair a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Images,
+    Labels,
+}
+
+/// The other file of a pair, looked for beside `path`: labels for images, images for labels.
+/// The spelling of `path` is tried first, then the others that are in use.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// use anyrec::format::idx::partner;
+///
+/// std::fs::write(folder.join("t10k-labels.idx1-ubyte.gz"), b"").unwrap();
+/// assert_eq!(
+///     partner(&folder.join("t10k-images-idx3-ubyte")),
+///     Some(folder.join("t10k-labels.idx1-ubyte.gz")),
+/// );
+/// assert_eq!(partner(&folder.join("train-images-idx3-ubyte")), None);
+/// ```
+pub fn partner(path: &Path) -> Option<PathBuf> {
+    partners(path)?.1.into_iter().find(|candidate| candidate.is_file())
+}
+
+/// What `path` is by its name, and what its partner may be called, likeliest first.
+fn partners(path: &Path) -> Option<(Role, Vec<PathBuf>)> {
+    let spelling = Spelling::of(path)?;
+    let lower = spelling.stem.to_ascii_lowercase();
+    let roles = [(Role::Images, "image", "label"), (Role::Labels, "label", "image")];
+    let (role, at, word, other) = roles
+        .into_iter()
+        .filter_map(|(role, word, other)| Some((role, lower.rfind(word)?, word, other)))
+        .max_by_key(|&(_, at, ..)| at)?;
+    let (before, rest) = spelling.stem.split_at_checked(at)?;
+    let (found, after) = rest.split_at_checked(word.len())?;
+    let stem = format!("{before}{}{after}", in_case_of(found, other));
+
+    let kinds: &[&str] = match role {
+        Role::Images => &["idx1-ubyte", "idx1-byte", "idx1-short", "idx1-int", "idx2-int", "idx1"],
+        Role::Labels => &["idx3-ubyte", "idx4-ubyte", "idx2-ubyte", "idx3-float", "idx4-float", "idx3"],
+    };
+    let first_untyped = kinds.iter().filter(|kind| kind.contains('-') == spelling.typed);
+    let kinds: Vec<&str> = first_untyped
+        .chain(kinds.iter().filter(|kind| kind.contains('-') != spelling.typed))
+        .copied()
+        .collect();
+    let own = spelling.separator.as_str();
+    let separators: Vec<&str> =
+        std::iter::once(own).chain(["-", ".", "_"].into_iter().filter(|&other| other != own)).collect();
+    let mut candidates = Vec::new();
+    for kind in kinds {
+        for separator in &separators {
+            for gzip in [spelling.gzip, !spelling.gzip] {
+                let suffix = if gzip { ".gz" } else { "" };
+                candidates.push(path.with_file_name(format!("{stem}{separator}{kind}{suffix}")));
+            }
+        }
+    }
+    Some((role, candidates))
+}
+
+/// `word` in capitals, capitalised or small, as `model` is.
+fn in_case_of(model: &str, word: &str) -> String {
+    if model.chars().all(|character| character.is_ascii_uppercase()) {
+        return word.to_ascii_uppercase();
+    }
+    let mut word = word.to_owned();
+    if model.starts_with(|character: char| character.is_ascii_uppercase())
+        && let Some(first) = word.get_mut(..1)
+    {
+        first.make_ascii_uppercase();
+    }
+    word
+}
+
+/// Images with their labels.
+///
+/// As a [`RecordReader`] this is the images, and [`tags`](RecordReader::tags) has the labels.
+#[derive(Debug)]
+pub struct Pair {
+    /// The records.
+    pub images: Reader,
+    /// Their labels, one record each.
+    pub labels: Reader,
+}
+
+impl Pair {
+    /// Opens a pair, given either of its files; the other one is found by its name.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) where the name is not that of images or labels or the
+    /// other file is not there, and as [`Pair::of`].
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let name = crate::io::display_name(path);
+        let (role, candidates) = partners(path).ok_or_else(|| {
+            Error::invalid("the name is not that of images or labels")
+                .in_file(name.clone())
+                .with_hint("name both files, as in `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`")
+        })?;
+        let other = candidates.iter().find(|candidate| candidate.is_file()).ok_or_else(|| {
+            let likeliest = candidates.first().map(|path| crate::io::display_name(path)).unwrap_or_default();
+            let what = if role == Role::Images { "labels" } else { "images" };
+            Error::invalid(format!("the {what} that belong to this file are not beside it"))
+                .in_file(name)
+                .with_hint(format!("{likeliest} would be found"))
+        })?;
+        let (this, other) = (Reader::open(path, options)?, Reader::open(other, options)?);
+        match role {
+            Role::Images => Self::of(this, other),
+            Role::Labels => Self::of(other, this),
+        }
+    }
+
+    /// Puts two open files together.
+    ///
+    /// # Errors
+    /// [`Stale`](ErrorKind::Stale) where there are not as many labels as images.
+    pub fn of(images: Reader, labels: Reader) -> Result<Self> {
+        let (expected, found) = (images.count()?, labels.count()?);
+        if expected != found {
+            return Err(Error::new(ErrorKind::Stale, "the labels are not those of the images")
+                .expected_found(format!("{expected} labels"), found)
+                .in_file(labels.source().name()));
+        }
+        Ok(Pair { images, labels })
+    }
+
+    /// Label of record `index`: one number, or several where the labels file has more than one
+    /// dimension.
+    ///
+    /// # Errors
+    /// As [`RecordReader::read`].
+    pub fn label(&self, index: u64) -> Result<Label> {
+        let bytes = self.labels.read(index)?;
+        let values = numbers(self.labels.header().dtype(), &bytes);
+        Ok(match (self.labels.header().item_shape(), values.as_slice()) {
+            ([], &[value]) => Label::Scalar(value),
+            _ => Label::Array(values),
+        })
+    }
+}
+
+impl RecordReader for Pair {
+    fn format(&self) -> &'static dyn Format {
+        self.images.format()
+    }
+
+    fn source(&self) -> &Arc<dyn ReadAt> {
+        self.images.source()
+    }
+
+    fn info(&self) -> Result<Info> {
+        self.images.info()
+    }
+
+    fn count(&self) -> Result<u64> {
+        self.images.count()
+    }
+
+    fn locate(&self, index: u64) -> Result<Location> {
+        self.images.locate(index)
+    }
+
+    fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        self.images.decode(index, location, frame)
+    }
+
+    fn read(&self, index: u64) -> Result<Bytes> {
+        self.images.read(index)
+    }
+
+    fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
+        self.images.read_batch(indices)
+    }
+
+    fn tags(&self, index: u64) -> Result<Tags> {
+        Ok(Tags::none().with_label(self.label(index)?))
+    }
+}

@@ -1,0 +1,319 @@
+//! Reading records by number: a record is a slice along the first dimension.
+//!
+//! The header says where every record is, so nothing is scanned. A plain file that lies in memory
+//! (mapped) lends its records. A gzipped one is inflated whole when the first record is asked
+//! for, and spans are those of the uncompressed file.
+
+use super::gzip::{Inflater, Stretch, is_gzip};
+use super::inflated::Inflated;
+use super::layout::{FIXED, Header, MAX_HEADER};
+use crate::error::{Error, Result};
+use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
+use crate::io::{ReadAt, Window, open_file};
+use crate::limits::Limits;
+use crate::position::{Location, Position};
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// An open IDX file, plain or gzipped.
+///
+/// Records are the slices along the first dimension, as the big-endian bytes of the file;
+/// [`array`](Reader::array) gives the whole file as numbers of this machine.
+///
+/// ```
+/// use anyrec::format::{OpenOptions, RecordReader, idx::Reader};
+/// use anyrec::io::MemorySource;
+/// use std::sync::Arc;
+///
+/// let file = [0, 0, 0x0b, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xfe, 0x01, 0x00];
+/// let reader = Reader::new(Arc::new(MemorySource::new("x-idx2-short", file.to_vec())), &OpenOptions::default())?;
+/// assert_eq!(reader.count()?, 2);
+/// assert_eq!(&reader.read(1)?[..], [0x01, 0x00]);
+/// assert_eq!(reader.array_of::<i16>()?[[0, 0]], -2);
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    /// The plain file, or the plain form of a gzipped one.
+    source: Arc<dyn ReadAt>,
+    /// The same, where the file is gzipped.
+    inflated: Option<Arc<Inflated>>,
+    header: Header,
+    verify: bool,
+    skip_damage: bool,
+    limits: Limits,
+    /// The records that are given out.
+    runs: OnceLock<Vec<Range<u64>>>,
+    /// What inflating said about the records of a gzipped file.
+    stretches: OnceLock<Vec<Stretch>>,
+}
+
+impl Reader {
+    /// Opens a file on disk.
+    ///
+    /// # Errors
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        Self::new(open_file(path.as_ref(), options.access)?, options)
+    }
+
+    /// Opens a source. Reads no more than the header: that the elements are all there is checked
+    /// when they are asked for.
+    ///
+    /// # Errors
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
+    pub fn new(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+        let (header, compressed) = read_header(&source, &options.limits)?;
+        let inflated = compressed
+            .then(|| Arc::new(Inflated::new(source.clone(), &header, options.verify, &options.limits)));
+        Ok(Reader {
+            source: inflated.clone().map_or(source, |inflated| inflated),
+            inflated,
+            header,
+            verify: options.verify,
+            skip_damage: options.skip_damage,
+            limits: options.limits.clone(),
+            runs: OnceLock::new(),
+            stretches: OnceLock::new(),
+        })
+    }
+
+    /// Type and shape.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Whether the file is gzipped.
+    pub fn is_gzip(&self) -> bool {
+        self.inflated.is_some()
+    }
+
+    /// All elements as the file stores them, big-endian and row-major: lent where the file is
+    /// mapped.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
+    pub fn data(&self) -> Result<Bytes> {
+        self.source.check_unchanged()?;
+        self.check_whole()?;
+        self.source.bytes(self.header.length()..self.header.file_length())
+    }
+
+    pub(super) fn inflated(&self) -> Option<&Arc<Inflated>> {
+        self.inflated.as_ref()
+    }
+
+    pub(super) fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// An error unless every element is there and, in a gzipped file, every checksum holds.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        self.check_span(0..self.header.file_length())?;
+        match self.inflated.as_ref().map(|inflated| inflated.content()).transpose()? {
+            Some(content) if self.verify => match &content.survey.fault {
+                Some(fault) => Err(Error::corrupt(fault.sentence()).in_file(self.source.name())),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// An error unless these bytes are there and can be trusted.
+    fn check_span(&self, span: Range<u64>) -> Result<()> {
+        if let Some(inflated) = &self.inflated {
+            let survey = &inflated.content()?.survey;
+            let doubt = survey.doubt(&(0..self.header.length())).or_else(|| survey.doubt(&span));
+            if let Some(doubt) = doubt {
+                return Err(Error::corrupt(survey.reason(doubt))
+                    .in_file(self.source.name())
+                    .at(span.start)
+                    .with_hint(
+                        "opened without verification, the file gives its bytes as they are, right or wrong",
+                    ));
+            }
+        }
+        let found = self.available()?;
+        if span.end > found {
+            return Err(self.missing(found).at(span.start));
+        }
+        Ok(())
+    }
+
+    /// The error for an array that is cut short.
+    pub(super) fn missing(&self, found: u64) -> Error {
+        let name = self.source.name();
+        let kept = self.header.whole_records(found);
+        let message = match self.is_gzip() {
+            true => "the uncompressed file ends inside the array",
+            false => "the file ends inside the array",
+        };
+        Error::corrupt(message)
+            .expected_found(format!("{} bytes", self.header.file_length()), format!("{found} bytes"))
+            .in_file(name)
+            .with_hint(format!("`anyrec repair {name} -o OUT` keeps the first {kept} records"))
+    }
+
+    /// Bytes that are there, of those the header promises and perhaps more.
+    fn available(&self) -> Result<u64> {
+        match &self.inflated {
+            Some(inflated) => Ok(inflated.content()?.data.len() as u64),
+            None => Ok(self.source.len()),
+        }
+    }
+
+    /// The records that are given out, as runs of their numbers in the file.
+    fn runs(&self) -> Result<&[Range<u64>]> {
+        if let Some(runs) = self.runs.get() {
+            return Ok(runs);
+        }
+        let count = self.header.record_count().map_err(|error| error.in_file(self.source.name()))?;
+        let mut runs = Vec::new();
+        if !self.skip_damage {
+            runs.push(0..count);
+        } else if self.check_span(0..self.header.length()).is_ok() {
+            match self.stretches()? {
+                Some(stretches) => {
+                    let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
+                    runs.extend(sound.map(|stretch| stretch.numbers.clone()));
+                }
+                None => runs.push(0..self.header.whole_records(self.source.len())),
+            }
+        }
+        runs.retain(|run| !run.is_empty());
+        Ok(self.runs.get_or_init(|| runs))
+    }
+
+    /// What is known about the records of a gzipped file.
+    fn stretches(&self) -> Result<Option<&[Stretch]>> {
+        let Some(inflated) = &self.inflated else { return Ok(None) };
+        let survey = &inflated.content()?.survey;
+        Ok(Some(self.stretches.get_or_init(|| survey.stretches(&self.header))))
+    }
+
+    /// Address of a record, as the scan gives it: records without bytes are the items of one
+    /// frame, and so are those of a gzipped file.
+    fn position(&self, number: u64) -> Result<Position> {
+        if let Some(stretches) = self.stretches()? {
+            let at = stretches.partition_point(|stretch| stretch.numbers.end <= number);
+            let (frame, first) =
+                stretches.get(at).map_or((0, 0), |stretch| (stretch.compressed.start, stretch.numbers.start));
+            return Ok(Position { frame, item: number.saturating_sub(first) });
+        }
+        Ok(match self.header.record_size() {
+            0 => Position { frame: FIXED as u64, item: number },
+            _ => Position::of_frame(self.header.span(number).start),
+        })
+    }
+
+    /// Number in the file of the record that is given out as `index`.
+    fn number(&self, index: u64) -> Result<u64> {
+        let mut left = index;
+        for run in self.runs()? {
+            let length = run.end - run.start;
+            if left < length {
+                return Ok(run.start + left);
+            }
+            left -= length;
+        }
+        Err(Error::no_such_record(index, self.count()?).in_file(self.source.name()))
+    }
+}
+
+/// Reads a header, through gzip if need be, and says whether it was.
+fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<(Header, bool)> {
+    let mut window = Window::new(source.clone());
+    let head = window.peek(MAX_HEADER)?;
+    let compressed = is_gzip(head);
+    let header = if compressed {
+        let mut inflater = Inflater::new(window, false, limits);
+        let mut head = [0; MAX_HEADER];
+        let length = inflater.fill(&mut head)?;
+        Header::parse(head.get(..length).unwrap_or_default()).map_err(|error| {
+            match &inflater.survey().fault {
+                Some(fault) => Error::corrupt(fault.sentence()),
+                None => error,
+            }
+        })
+    } else {
+        Header::parse(head)
+    };
+    header.map(|header| (header, compressed)).map_err(|error| error.in_file(source.name()).at(0))
+}
+
+impl RecordReader for Reader {
+    fn format(&self) -> &'static dyn Format {
+        &super::FORMAT
+    }
+
+    /// The plain file, or the uncompressed form of a gzipped one (of the length the header
+    /// promises).
+    fn source(&self) -> &Arc<dyn ReadAt> {
+        &self.source
+    }
+
+    /// Shape and type. Bytes left over in a gzipped file are told once it has been inflated.
+    fn info(&self) -> Result<Info> {
+        let mut info = Info {
+            shape: Some(self.header.shape().to_vec()),
+            dtype: Some(self.header.dtype()),
+            ..Info::default()
+        };
+        let promised = self.header.file_length();
+        let length = match &self.inflated {
+            Some(inflated) => inflated.known().map_or(promised, |content| content.survey.length),
+            None => self.source.len(),
+        };
+        if length > promised {
+            info.notices.push(left_over(promised, length - promised, self.is_gzip()));
+        }
+        Ok(info)
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.runs()?.iter().map(|run| run.end - run.start).sum())
+    }
+
+    /// The span is one of [`source`](Reader::source), so of the uncompressed file.
+    fn locate(&self, index: u64) -> Result<Location> {
+        let number = self.number(index)?;
+        let span = self.header.span(number);
+        self.check_span(span.clone()).map_err(|error| error.in_record(number))?;
+        let size = self.header.record_size();
+        Limits::check("record size", size, size, self.limits.record)
+            .map_err(|error| error.in_file(self.source.name()).at(span.start).in_record(number))?;
+        Ok(Location { position: self.position(number)?, span })
+    }
+
+    fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        if frame.len() as u64 != self.header.record_size() {
+            return Err(Error::corrupt("a record has the wrong size")
+                .expected_found(
+                    format!("{} bytes", self.header.record_size()),
+                    format!("{} bytes", frame.len()),
+                )
+                .in_file(self.source.name())
+                .at(location.span.start)
+                .in_record(index));
+        }
+        Ok(Cow::Borrowed(frame))
+    }
+}
+
+/// The notice for bytes behind the array, of which the first is at `offset` of the uncompressed
+/// file.
+pub(super) fn left_over(offset: u64, count: u64, gzip: bool) -> Notice {
+    let bytes = if count == 1 { "byte lies" } else { "bytes lie" };
+    let message = format!("{count} {bytes} behind the array and mean nothing");
+    match gzip {
+        true => Notice::new(message),
+        false => Notice::at(offset, message),
+    }
+}

@@ -1,0 +1,183 @@
+//! Writing an IDX file record by record.
+
+use super::array::Element;
+use super::deflate::Sink;
+use super::layout::{Header, MAX_EMPTY_RECORDS};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::writer::DroppedTags;
+use crate::format::{ElementType, RecordWriter, Tags, WriteOptions, Written};
+use crate::io::AtomicFile;
+use std::path::Path;
+
+/// Writes records, all of one shape, to a new IDX file.
+///
+/// The file appears under its name in [`finish`](Writer::finish). It is gzipped if its name ends
+/// in `.gz`, unless the options say otherwise. It always has at least one dimension, the number
+/// of records; an array without dimensions is written by [`write_array`](super::write_array).
+///
+/// ```
+/// use anyrec::format::{ElementType, WriteOptions, idx::{Writer, read_array}};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("points-idx2-float");
+/// let mut options = WriteOptions::default();
+/// options.dtype = Some(ElementType::F32);
+/// let mut writer = Writer::create(&path, &options)?;
+/// writer.append_elements(&[0.5f32, 1.0])?;
+/// writer.append_elements(&[2.5f32, -1.0])?;
+/// assert!(writer.append_elements(&[1.0f32]).is_err());
+/// assert_eq!(writer.finish()?.records, 2);
+/// assert_eq!(read_array::<f32>(&path, &Default::default())?[[1, 0]], 2.5);
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer {
+    sink: Sink,
+    dtype: ElementType,
+    /// The header as it would be if no more records came; `None` until the first record tells
+    /// the shape.
+    header: Option<Header>,
+    count: u64,
+    dropped: DroppedTags,
+    /// Elements on their way to big-endian bytes.
+    scratch: Vec<u8>,
+}
+
+impl Writer {
+    /// Starts a file. `options.dtype` is the elements' type (`uint8` without it) and
+    /// `options.item_shape` one record's shape: without it records have one dimension, as long as
+    /// the first one.
+    ///
+    /// # Errors
+    /// A shape that IDX cannot hold, a setting it does not have, an existing file, or what the
+    /// system says.
+    pub fn create(path: impl AsRef<Path>, options: &WriteOptions) -> Result<Self> {
+        let path = path.as_ref();
+        options.allow_only("IDX", &["dtype", "item_shape", "gzip"])?;
+        let dtype = options.dtype.unwrap_or(ElementType::U8);
+        let header = match &options.item_shape {
+            Some(item_shape) => Some(header(dtype, 0, item_shape)?),
+            None => None,
+        };
+        let mut sink = create_sink(path, options)?;
+        if let Some(header) = &header {
+            sink.begin(&header.encode())?;
+        }
+        Ok(Writer { sink, dtype, header, count: 0, dropped: DroppedTags::default(), scratch: Vec::new() })
+    }
+
+    /// Adds a record as the big-endian bytes the file stores, and says its number.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) for a record of another size than the rest (it is left
+    /// out; the file can go on), [`Limit`](ErrorKind::Limit) past 2^32-1 records (2^17 if they
+    /// have no bytes), or what the system says.
+    pub fn append(&mut self, record: &[u8]) -> Result<u64> {
+        self.make_room(record.len() as u64)?;
+        self.sink.append(record)?;
+        self.count += 1;
+        Ok(self.count - 1)
+    }
+
+    /// Adds a record given as numbers, and says its number.
+    ///
+    /// # Errors
+    /// As [`append`](Writer::append), and for elements of another type than the file's.
+    pub fn append_elements<T: Element>(&mut self, elements: &[T]) -> Result<u64> {
+        if T::TYPE != self.dtype {
+            return Err(self.refuse("a record has elements of the wrong type", self.dtype, T::TYPE));
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        T::encode(elements, &mut scratch);
+        let number = self.append(&scratch);
+        self.scratch = scratch;
+        number
+    }
+
+    /// Completes the file and gives it its name.
+    ///
+    /// # Errors
+    /// What the system says; then the file does not appear.
+    pub fn finish(mut self) -> Result<Written> {
+        let item_shape = match &self.header {
+            Some(header) => header.item_shape().to_vec(),
+            // No record came to tell the shape.
+            None => {
+                self.sink.begin(&header(self.dtype, 0, &[0])?.encode())?;
+                vec![0]
+            }
+        };
+        let header = header(self.dtype, self.count, &item_shape)?;
+        let bytes = self.sink.finish(&header.encode())?;
+        Ok(Written::new(self.count, bytes, self.dropped.notices("IDX")))
+    }
+
+    /// Checks that another record of `size` bytes fits; the first one may settle the shape.
+    fn make_room(&mut self, size: u64) -> Result<()> {
+        if self.header.is_none() {
+            let elements = size / self.dtype.size();
+            if elements * self.dtype.size() != size {
+                let whole = format!("a multiple of {} bytes", self.dtype.size());
+                return Err(self.refuse("a record is not a whole number of elements", whole, size));
+            }
+            let header = header(self.dtype, 0, &[elements])?;
+            self.sink.begin(&header.encode())?;
+            self.header = Some(header);
+        }
+        let expected = self.header.as_ref().map_or(0, Header::record_size);
+        if size != expected {
+            let found = format!("{size} bytes");
+            return Err(self.refuse("a record has the wrong size", format!("{expected} bytes"), found));
+        }
+        let (most, what) = match size {
+            // More than a reader believes.
+            0 => (MAX_EMPTY_RECORDS, "records without bytes"),
+            _ => (u64::from(u32::MAX), "records"),
+        };
+        if self.count >= most {
+            return Err(Error::new(ErrorKind::Limit, format!("an IDX file holds at most {most} {what}"))
+                .in_file(self.sink.name()));
+        }
+        Ok(())
+    }
+
+    fn refuse(
+        &self,
+        message: &str,
+        expected: impl std::fmt::Display,
+        found: impl std::fmt::Display,
+    ) -> Error {
+        Error::invalid(message)
+            .expected_found(expected, found)
+            .in_file(self.sink.name())
+            .in_record(self.count)
+            .with_hint("all records of an IDX file have one type and one shape")
+    }
+}
+
+impl RecordWriter for Writer {
+    fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
+        let number = Writer::append(self, record)?;
+        self.dropped.count(tags, false, false);
+        Ok(number)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        Writer::finish(*self)
+    }
+}
+
+/// The header of `count` records of that shape.
+fn header(dtype: ElementType, count: u64, item_shape: &[u64]) -> Result<Header> {
+    let mut shape = vec![count];
+    shape.extend_from_slice(item_shape);
+    Header::new(dtype, shape)
+}
+
+/// The file, gzipped if the options or else its name say so.
+pub(super) fn create_sink(path: &Path, options: &WriteOptions) -> Result<Sink> {
+    let named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+    let file = AtomicFile::create(path, options.overwrite, options.durability)?;
+    Ok(Sink::new(file, options.gzip.unwrap_or(named_gzip)))
+}
