@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Every format this library knows, in the order in which detection asks them.
-pub static FORMATS: &[&dyn Format] = &[];
+pub static FORMATS: &[&dyn Format] = &[&ffrecord::FORMAT];
 
 /// How sure a format is that some bytes are its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
