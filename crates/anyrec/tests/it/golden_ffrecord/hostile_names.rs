@@ -287,7 +287,7 @@ fn escaped_names_stay_in_the_target() {
 
 #[test]
 fn odd_but_harmless_names_are_kept() {
-    let names: [&[u8]; 14] = [
+    let names: [&[u8]; 13] = [
         b"...",
         b"..a",
         b"a..",
@@ -296,14 +296,13 @@ fn odd_but_harmless_names_are_kept() {
         b"~",
         b"$HOME",
         b"%2e%2e",
-        b"a:",
         b"*",
         b"\xff\xfe",
         b"name ",
         "\u{202e}gpj.exe".as_bytes(),
         &[b'n'; 255],
     ];
-    for name in names.into_iter().filter(|name| *name != b"a:") {
+    for name in names {
         let scene = Scene::new();
         let unpacked = packed(1, &folder(name)).unpack(&scene.target(), &UnpackOptions::default()).unwrap();
         assert_eq!((unpacked.files, unpacked.folders, unpacked.notices.len()), (1, 1, 0));

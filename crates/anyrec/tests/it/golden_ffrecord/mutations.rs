@@ -255,3 +255,22 @@ fn reasons_say_what_is_wrong() {
     let [(0, 98, reason)] = &reasons(&bad)[..] else { panic!() };
     assert!(reason.starts_with("the number of samples is negative"), "{reason}");
 }
+
+/// Offsets that alternate between the ends of the file, so that each contradicts the next: read
+/// without a bound, every other sample would be a pass over the whole file.
+#[test]
+fn contradicting_offsets_do_not_multiply_the_work() {
+    let count = 40_000u64;
+    let begin = 12 + 12 * count;
+    let end = begin + 4_000_000;
+    let mut data = [&1u32.to_le_bytes()[..], &count.to_le_bytes()].concat();
+    data.resize(data.len() + 4 * 40_000, 1);
+    for sample in 0..count {
+        data.extend(if sample % 2 == 0 { begin } else { end }.to_le_bytes());
+    }
+    data.resize(usize::try_from(end).unwrap(), 7);
+    let window = anyrec::io::Window::new(memory(&data));
+    let scanned = super::scan_window(window, &OpenOptions::default(), end);
+    assert_eq!(scanned.records, []);
+    assert!(scanned.damage.len() < 2000, "{}", scanned.damage.len());
+}
