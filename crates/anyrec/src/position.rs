@@ -5,7 +5,8 @@ use std::ops::Range;
 
 /// A record's address: the byte offset of its frame, and its place within that frame.
 ///
-/// Formats whose frames hold one record each (MXNet, FFRecord, IDX) always say item 0.
+/// Formats whose frames hold one record each (MXNet, FFRecord, IDX) say item 0, except where
+/// empty FFRecord samples begin at the same byte as the one after them: the item counts those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position {
     /// Byte offset of the frame.

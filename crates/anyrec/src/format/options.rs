@@ -80,7 +80,8 @@ pub struct WriteOptions {
     pub wide_labels: bool,
     /// FFRecord: the number of records, if known: the table is then laid out at once.
     pub count: Option<u64>,
-    /// GRAIL: `"2"` (default), `"1-unpacked"` or `"1-packed"`.
+    /// GRAIL: `"2"` (default), `"1-unpacked"` or `"1-packed"`. FFRecord: `"old"` leaves the
+    /// metadata checksum out.
     pub version: Option<String>,
     /// GRAIL: the header's own pairs, in order.
     pub header: Vec<(BString, Value)>,

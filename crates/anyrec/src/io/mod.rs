@@ -1,12 +1,14 @@
 //! Where bytes come from and go to.
 //!
 //! Readers stand on [`ReadAt`], scans on a [`Window`] over it (or over a plain stream), writers
-//! on an [`AtomicFile`]. Nothing here knows a format.
+//! on an [`AtomicFile`], and what is unpacked into folders goes through an [`UnpackFolder`].
+//! Nothing here knows a format.
 
 mod atomic_file;
 mod file;
 mod memory;
 mod read_at;
+mod safe_path;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability};
@@ -14,4 +16,7 @@ pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
 pub use read_at::{RangeRead, ReadAt};
+pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
 pub use window::Window;
+
+pub(crate) use file::display_name;

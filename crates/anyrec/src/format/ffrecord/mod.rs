@@ -1,1 +1,99 @@
-//! FFRecord.
+//! FFRecord: a table of checksums and offsets, then the samples.
+//!
+//! The format has no magic number and no version field, but checksums over the table and over
+//! every sample. [`Reader`] and [`Writer`] are the typed doors to it, [`packed_folder`] treats
+//! files that hold a whole directory tree. `docs/formats/ffrecord.md` has the bytes.
+//!
+//! Several empty samples, and the sample after them, begin at the same byte. Their positions
+//! differ in the item: it counts the samples that begin at one place.
+
+mod directory;
+mod layout;
+pub mod packed_folder;
+mod python_text;
+mod read;
+mod scan;
+mod tree;
+mod tree_pickle;
+mod write;
+
+pub use directory::{directory_files, part_files};
+pub use packed_folder::PackedFolder;
+pub use read::Reader;
+pub use write::Writer;
+
+use super::{Capabilities, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions};
+use crate::error::Result;
+use crate::io::{ReadAt, Window};
+use bytes::Bytes;
+use layout::{HEADER, Table, TableState};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The FFRecord format.
+pub static FORMAT: FfRecord = FfRecord;
+
+/// The FFRecord format; see [`FORMAT`].
+#[derive(Debug, Clone, Copy)]
+pub struct FfRecord;
+
+/// Most samples that a stream of unknown length is believed to have when nothing else is known.
+const PLAUSIBLE_COUNT: u64 = 1 << 32;
+
+impl Format for FfRecord {
+    fn id(&self) -> &'static str {
+        "ffrecord"
+    }
+
+    fn name(&self) -> &'static str {
+        "FFRecord"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["ffr"]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            checksummed: true,
+            random_access: true,
+            // The table comes first and is all a scan needs to hold.
+            streamable: true,
+            keys: false,
+            labels: false,
+            fixed_size: false,
+            max_record: i64::MAX.unsigned_abs() - HEADER,
+        }
+    }
+
+    fn detect(&self, head: &[u8], length: Option<u64>) -> Likeness {
+        let Ok(table) = Table::parse(Bytes::copy_from_slice(head)) else {
+            return Likeness::No;
+        };
+        let fits = match length {
+            Some(length) => table.length() <= length,
+            None => table.count() <= PLAUSIBLE_COUNT,
+        };
+        let begin_fits = table.offset(0).is_none_or(|begin| {
+            u64::try_from(begin)
+                .is_ok_and(|begin| table.length() <= begin && begin <= length.unwrap_or(u64::MAX))
+        });
+        match fits && begin_fits {
+            true if table.check() == TableState::Verified => Likeness::Certain,
+            true => Likeness::Possible,
+            false => Likeness::No,
+        }
+    }
+
+    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+        Ok(Box::new(Reader::open(source, options)?))
+    }
+
+    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+        Ok(Box::new(Writer::create(path, options)?))
+    }
+
+    fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+        Ok(Box::new(scan::FfRecordScan::new(window, options)))
+    }
+}

@@ -1,0 +1,295 @@
+//! The bytes of an FFRecord file and what they mean. No I/O happens here.
+//!
+//! ```text
+//! 0        4         12              12+4N            12+12N
+//! | checksum | N      | N checksums    | N offsets       | (gap) samples ...
+//! | u32      | i64    | u32 each       | i64 each        |
+//! ```
+//!
+//! Everything is little-endian. The checksum covers the bytes from `N` to the last offset. Sample
+//! `i` reaches from offset `i` to offset `i + 1`, the last one to the end of the file: the `N`
+//! offsets and the file's length are the `N + 1` *boundaries* between samples.
+//!
+//! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
+//! file with millions of samples allocates nothing per sample.
+
+use crate::error::Result;
+use bytes::Bytes;
+use std::ops::Range;
+
+/// Bytes before the sample checksums: the metadata checksum and `N`.
+pub(super) const HEADER: u64 = 12;
+
+/// Bytes of a table entry: a checksum and an offset.
+const ENTRY: u64 = 12;
+
+/// How far a boundary is compared with those after it, see [`Table::boundary`].
+const LOOK_AHEAD: u64 = 8;
+
+/// Entries encoded at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Length of the header and table for `count` samples; `None` past what an `i64` can say.
+pub(super) fn table_length(count: u64) -> Option<u64> {
+    count.checked_mul(ENTRY)?.checked_add(HEADER).filter(|&length| i64::try_from(length).is_ok())
+}
+
+/// What the metadata checksum says about the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableState {
+    /// It holds.
+    Verified,
+    /// It is 0: written by an old version, which left it out.
+    Unprotected,
+    /// It does not hold.
+    Mismatch {
+        /// The checksum in the file.
+        stored: u32,
+        /// The checksum of the table as it is.
+        computed: u32,
+    },
+    /// The file ends inside the table.
+    CutShort,
+}
+
+/// The table of a file: its first `12 + 12 N` bytes, or what there is of them.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    bytes: Bytes,
+    count: u64,
+    length: u64,
+}
+
+impl Table {
+    /// Number of samples that a header promises, and the length of the table for them.
+    ///
+    /// # Errors
+    /// A sentence: fewer than 12 bytes, or an impossible number.
+    pub(super) fn parse_header(header: &[u8]) -> std::result::Result<(u64, u64), String> {
+        let Some(stored) = header.get(4..).and_then(|count| count.first_chunk()) else {
+            return Err(format!("the file has {} bytes, fewer than a header's {HEADER}", header.len()));
+        };
+        let stored = i64::from_le_bytes(*stored);
+        let count =
+            u64::try_from(stored).map_err(|_| format!("the number of samples is negative: {stored}"))?;
+        let length =
+            table_length(count).ok_or_else(|| format!("the number of samples is impossible: {count}"))?;
+        Ok((count, length))
+    }
+
+    /// The table at the beginning of a file. `bytes` may end early where the file does.
+    ///
+    /// # Errors
+    /// As [`Table::parse_header`].
+    pub(super) fn parse(bytes: Bytes) -> std::result::Result<Self, String> {
+        let (count, length) = Self::parse_header(&bytes)?;
+        Ok(Table { bytes, count, length })
+    }
+
+    /// Number of samples.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Length in bytes: where samples may begin.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Compares the metadata checksum with the table: one pass over it.
+    pub(super) fn check(&self) -> TableState {
+        let stored = self.stored_checksum();
+        let Some(covered) = usize::try_from(self.length).ok().and_then(|end| self.bytes.get(4..end)) else {
+            return TableState::CutShort;
+        };
+        if stored == 0 {
+            return TableState::Unprotected;
+        }
+        match crc32fast::hash(covered) {
+            computed if computed == stored => TableState::Verified,
+            computed => TableState::Mismatch { stored, computed },
+        }
+    }
+
+    /// The metadata checksum as stored.
+    pub(super) fn stored_checksum(&self) -> u32 {
+        self.bytes.first_chunk().map_or(0, |stored| u32::from_le_bytes(*stored))
+    }
+
+    /// Checksum of sample `index`; `None` past `N`, or where the file ends before it.
+    pub(super) fn checksum(&self, index: u64) -> Option<u32> {
+        let at = HEADER.checked_add(index.checked_mul(4)?).filter(|_| index < self.count)?;
+        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk().map(|stored| u32::from_le_bytes(*stored))
+    }
+
+    /// Offset of sample `index` as stored; `None` past `N`, or where the file ends before it.
+    pub(super) fn offset(&self, index: u64) -> Option<i64> {
+        if index >= self.count {
+            return None;
+        }
+        let at = HEADER.checked_add(self.count.checked_mul(4)?)?.checked_add(index.checked_mul(8)?)?;
+        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk().map(|stored| i64::from_le_bytes(*stored))
+    }
+
+    /// Where sample `index` is in a file of `length` bytes.
+    ///
+    /// # Errors
+    /// A sentence: the entry is missing, or points outside the samples' part of the file.
+    pub(super) fn span(&self, index: u64, length: u64) -> std::result::Result<Range<u64>, String> {
+        let missing = || "the file ends before the sample's table entry".to_owned();
+        let begin = self.offset(index).ok_or_else(missing)?;
+        let end = match index.checked_add(1) {
+            Some(next) if next < self.count => self.offset(next).ok_or_else(missing)?,
+            _ => i64::try_from(length).map_err(|_| missing())?,
+        };
+        match (u64::try_from(begin), u64::try_from(end)) {
+            (Ok(from), Ok(to)) if self.length <= from && from <= to && to <= length => Ok(from..to),
+            _ => Err(format!(
+                "the table puts the sample at bytes {begin} to {end}, but samples lie between bytes {} and {length}",
+                self.length
+            )),
+        }
+    }
+
+    /// Boundary `index` (of `0..=N`; the last is the file's length), if it can be believed.
+    ///
+    /// A table that is damaged, or was made to mislead, may hold boundaries in any order. This
+    /// picks a non-decreasing chain from them, looking at a few entries only: `after` is the last
+    /// boundary that was believed, and one that lies before it, outside the file, or beyond both
+    /// of the next two candidates is not. One wrong offset so costs the two samples it separates
+    /// and no others, and samples never overlap.
+    ///
+    /// Without a `length` (on a stream) the last boundary is `u64::MAX`.
+    pub(super) fn boundary(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {
+        let value = self.candidate(index, after, length)?;
+        let mut beyond = 0;
+        for next in index.saturating_add(1)..=index.saturating_add(LOOK_AHEAD).min(self.count) {
+            match self.candidate(next, after, length) {
+                Some(other) if other >= value => return Some(value),
+                Some(_) if beyond == 1 => return None,
+                Some(_) => beyond += 1,
+                None => {}
+            }
+        }
+        Some(value)
+    }
+
+    /// Boundary `index` if it lies between `after` and the end of the file.
+    fn candidate(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {
+        let end = length.unwrap_or(u64::MAX);
+        if index >= self.count {
+            return Some(end);
+        }
+        let value = u64::try_from(self.offset(index)?).ok()?;
+        (after <= value && value <= end).then_some(value)
+    }
+}
+
+/// Encodes the table of samples with these checksums that begin at these offsets plus `base`.
+/// `write` is handed the pieces and where they go; the first 12 bytes come last, so that a table
+/// that was not written wholly has no header. With `unprotected` the metadata checksum is left 0.
+///
+/// # Errors
+/// What `write` says.
+pub(super) fn encode_table(
+    checksums: &[u32],
+    offsets: &[u64],
+    base: u64,
+    unprotected: bool,
+    mut write: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let count = checksums.len() as u64;
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&count.to_le_bytes());
+    let mut at = HEADER;
+    let mut put = |piece: &[u8]| {
+        crc.update(piece);
+        write(at, piece)?;
+        at += piece.len() as u64;
+        Ok(())
+    };
+    for chunk in checksums.chunks(CHUNK) {
+        put(&chunk.iter().flat_map(|checksum| checksum.to_le_bytes()).collect::<Vec<u8>>())?;
+    }
+    for chunk in offsets.chunks(CHUNK) {
+        put(&chunk.iter().flat_map(|offset| (base + offset).to_le_bytes()).collect::<Vec<u8>>())?;
+    }
+    let checksum = if unprotected { 0 } else { crc.finalize() };
+    let mut header = checksum.to_le_bytes().to_vec();
+    header.extend_from_slice(&count.to_le_bytes());
+    write(0, &header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table with these offsets, and a length for the file.
+    fn table(offsets: &[u64]) -> Table {
+        let checksums = vec![7; offsets.len()];
+        let mut bytes = vec![0; usize::try_from(table_length(offsets.len() as u64).unwrap()).unwrap()];
+        encode_table(&checksums, offsets, 0, false, |at, piece| {
+            let at = usize::try_from(at).unwrap();
+            bytes[at..at + piece.len()].copy_from_slice(piece);
+            Ok(())
+        })
+        .unwrap();
+        Table::parse(bytes.into()).unwrap()
+    }
+
+    /// The chain of boundaries that a scan believes.
+    fn chain(offsets: &[u64], length: u64) -> Vec<Option<u64>> {
+        let table = table(offsets);
+        let mut after = table.length();
+        (0..=table.count())
+            .map(|index| {
+                let boundary = table.boundary(index, after, Some(length));
+                after = boundary.unwrap_or(after);
+                boundary
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_table_says_what_was_encoded() {
+        let table = table(&[36, 40]);
+        assert_eq!(table.check(), TableState::Verified);
+        assert_eq!((table.count(), table.length()), (2, 36));
+        assert_eq!((table.checksum(1), table.checksum(2)), (Some(7), None));
+        assert_eq!((table.offset(1), table.offset(2)), (Some(40), None));
+        assert_eq!(table.span(0, 50), Ok(36..40));
+        assert_eq!(table.span(1, 50), Ok(40..50));
+        assert!(table.span(1, 39).unwrap_err().contains("bytes 40 to 39"));
+    }
+
+    #[test]
+    fn one_wrong_offset_is_left_out_of_the_chain() {
+        let good = [72, 80, 90, 100, 110];
+        assert_eq!(chain(&good, 120), [Some(72), Some(80), Some(90), Some(100), Some(110), Some(120)]);
+        assert_eq!(
+            chain(&[72, 80, 118, 100, 110], 120),
+            [Some(72), Some(80), None, Some(100), Some(110), Some(120)]
+        );
+        assert_eq!(
+            chain(&[72, 80, 73, 100, 110], 120),
+            [Some(72), Some(80), None, Some(100), Some(110), Some(120)]
+        );
+        assert_eq!(
+            chain(&[119, 80, 90, 100, 110], 120),
+            [None, Some(80), Some(90), Some(100), Some(110), Some(120)]
+        );
+        assert_eq!(
+            chain(&[72, 80, u64::MAX, 100, 3], 120),
+            [Some(72), Some(80), None, Some(100), None, Some(120)]
+        );
+    }
+
+    #[test]
+    fn impossible_counts_are_refused() {
+        let header = |count: i64| [&[0; 4][..], &count.to_le_bytes()].concat();
+        assert!(Table::parse_header(&header(-1)).unwrap_err().contains("negative: -1"));
+        assert!(Table::parse_header(&header(i64::MAX)).unwrap_err().contains("impossible"));
+        assert!(Table::parse_header(&[0; 11]).unwrap_err().contains("11 bytes"));
+        assert_eq!(Table::parse_header(&header(2)), Ok((2, 36)));
+    }
+}

@@ -1,0 +1,393 @@
+//! The sequential parser: the table, then the samples in file order.
+//!
+//! A sound file yields one [`Content::Table`], perhaps a [`Content::Filler`] for a gap behind the
+//! table, and the samples. A damaged one is read as far as the table can be believed:
+//!
+//! - The metadata checksum does not hold: the table is reported as damage and used all the same,
+//!   since each sample has a checksum of its own to prove it.
+//! - A sample's checksum does not hold: that sample is damage.
+//! - Offsets that are outside the file or out of order: [`Table::boundary`] leaves them out, and
+//!   the samples they would separate are damage, reported together. Where two neighbours
+//!   contradict each other, the checksum of the sample before them says which one to leave out.
+//!
+//! Nothing is held but the table and the sample at hand, so a stream can be scanned too.
+
+use super::layout::{HEADER, Table, TableState};
+use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
+use crate::error::{Error, Result};
+use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::io::Window;
+use crate::limits::Limits;
+use crate::position::Position;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// How many bytes may be read twice to settle contradictions between offsets. A table can be made
+/// so that every entry contradicts the next; without a bound each would cost a pass over the file.
+const SECOND_LOOKS: u64 = 1 << 30;
+
+/// A scan of an FFRecord file.
+#[derive(Debug)]
+pub(super) struct FfRecordScan {
+    window: Window,
+    verify: bool,
+    limits: Limits,
+    stage: Stage,
+    /// Events that are known already and come before anything else.
+    pending: VecDeque<Event<'static>>,
+    /// The intact sample that comes next; the window stands at its beginning.
+    ready: Option<ReadySample>,
+    /// Bytes of the record handed out last, to be skipped before going on.
+    handed_out: u64,
+    /// Records handed out.
+    records: u64,
+    /// Position of the record handed out last.
+    last: Option<Position>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Table,
+    Samples(Samples),
+    End,
+}
+
+/// Where the scan is in the table.
+#[derive(Debug)]
+struct Samples {
+    table: Table,
+    /// The table's checksum does not hold.
+    damaged: bool,
+    /// The next sample.
+    next: u64,
+    /// Where it begins, if that can be believed.
+    begin: Option<u64>,
+    /// The last boundary that could be believed.
+    after: u64,
+    /// First of the samples before `next` that could not be placed.
+    lost: Option<u64>,
+    /// What is left of [`SECOND_LOOKS`].
+    second_looks: u64,
+}
+
+impl Samples {
+    /// A sample that seemed to reach from `begin` to `end` is not intact. If the offset after
+    /// `end` lies before it, `end` may be the one that is wrong: it is then given up.
+    fn reconsider(&mut self, index: u64, begin: u64, end: u64) -> bool {
+        let next = self.table.boundary(self.next.saturating_add(1), begin, Some(end));
+        let Some(left) = self.second_looks.checked_sub(end.saturating_sub(begin)) else {
+            return false;
+        };
+        if self.next >= self.table.count() || next.is_none_or(|next| next >= end) {
+            return false;
+        }
+        self.second_looks = left;
+        self.begin = None;
+        self.after = begin;
+        self.lost.get_or_insert(index);
+        true
+    }
+}
+
+#[derive(Debug)]
+struct ReadySample {
+    length: usize,
+    position: Position,
+}
+
+/// What became of a placed sample.
+enum Outcome {
+    Intact(usize),
+    Mismatch { length: usize, stored: u32, computed: u32 },
+    CutShort(usize),
+}
+
+impl FfRecordScan {
+    pub(super) fn new(window: Window, options: &OpenOptions) -> Self {
+        FfRecordScan {
+            window,
+            verify: options.verify,
+            limits: options.limits.clone(),
+            stage: Stage::Table,
+            pending: VecDeque::new(),
+            ready: None,
+            handed_out: 0,
+            records: 0,
+            last: None,
+        }
+    }
+
+    /// Total length of the input, where it is known.
+    fn length(&self) -> Option<u64> {
+        self.window.source().map(|source| source.len())
+    }
+
+    /// Deals with the header and table; what follows is samples, or the end.
+    fn read_table(&mut self) -> Result<Stage> {
+        let header = self.window.peek(usize::try_from(HEADER).unwrap_or_default())?;
+        let table_length = match Table::parse_header(header) {
+            Ok((_, length)) => length,
+            Err(reason) => return self.nothing_readable(reason),
+        };
+        let bytes = self.table_bytes(table_length)?;
+        let length = bytes.len() as u64;
+        let table = match Table::parse(bytes) {
+            Ok(table) => table,
+            Err(reason) => return self.nothing_readable(reason),
+        };
+        if length < table_length {
+            return self.nothing_readable(table_cut_short(&table, length));
+        }
+        // Off: the caller wants no checksum computed, the table's included.
+        let state = if self.verify { table.check() } else { TableState::Verified };
+        let span = 0..table_length;
+        self.window.skip(table_length)?;
+        let damaged = match state {
+            TableState::Mismatch { stored, computed } => {
+                self.damage(span, table_mismatch(stored, computed));
+                true
+            }
+            _ => {
+                let content = Content::Table { records: table.count() };
+                self.pending.push_back(Event::Metadata(Metadata { span, content }));
+                false
+            }
+        };
+        if table.stored_checksum() == 0 && table.count() > 0 {
+            self.pending.push_back(Event::Notice(Notice::at(0, OLD_VERSION)));
+        }
+        let begin = table.boundary(0, table_length, self.length());
+        let after = begin.unwrap_or(table_length);
+        Ok(Stage::Samples(Samples {
+            table,
+            damaged,
+            next: 0,
+            begin,
+            after,
+            lost: None,
+            second_looks: SECOND_LOOKS,
+        }))
+    }
+
+    /// The first `length` bytes, or as many as there are, without moving on.
+    fn table_bytes(&mut self, length: u64) -> Result<Bytes> {
+        if let Some(source) = self.window.source() {
+            return source.bytes(0..length.min(source.len()));
+        }
+        // A stream has no length to hold the declared one against: what arrives decides.
+        let limit = self.limits.frame;
+        let want = usize::try_from(length.min(limit.saturating_add(1))).unwrap_or(usize::MAX);
+        let bytes = Bytes::copy_from_slice(self.window.peek(want)?);
+        match bytes.len() as u64 > limit {
+            true => Err(Limits::exceeded("table of size", length, limit).in_file(self.window.name())),
+            false => Ok(bytes),
+        }
+    }
+
+    /// All of the input is damage, for that reason.
+    fn nothing_readable(&mut self, reason: String) -> Result<Stage> {
+        self.window.skip(u64::MAX)?;
+        let end = self.window.offset();
+        self.damage(0..end, reason);
+        Ok(Stage::End)
+    }
+
+    fn damage(&mut self, span: Range<u64>, reason: String) {
+        let damage = Damage { begin: span.start, end: span.end, record: self.records, reason };
+        self.pending.push_back(Event::Damage(damage));
+    }
+
+    /// Finds the next sample that is where the table says, or finishes.
+    fn advance(&mut self, mut samples: Samples) -> Result<Stage> {
+        while samples.next < samples.table.count() {
+            let index = samples.next;
+            let begin = samples.begin;
+            let end = samples.table.boundary(index.saturating_add(1), samples.after, self.length());
+            samples.next = index.saturating_add(1);
+            samples.begin = end;
+            samples.after = end.unwrap_or(samples.after);
+            let (Some(begin), Some(end)) = (begin, end) else {
+                samples.lost.get_or_insert(index);
+                continue;
+            };
+            if self.close_gap(&mut samples, index, begin)? {
+                self.read_sample(&mut samples, index, begin, end)?;
+            }
+            if self.ready.is_some() || !self.pending.is_empty() {
+                return Ok(Stage::Samples(samples));
+            }
+        }
+        let begin = self.window.offset();
+        self.window.skip(u64::MAX)?;
+        let span = begin..self.window.offset();
+        if let Some(first) = samples.lost {
+            let reason = self.lost_reason(&samples.table, first..samples.next);
+            self.damage(span, reason);
+        } else if !span.is_empty() {
+            // Only without samples: otherwise the last one reaches to the end.
+            if samples.table.stored_checksum() == 0 {
+                self.damage(span, NEVER_FINISHED.to_owned());
+            } else {
+                self.pending.push_back(Event::Metadata(Metadata { span, content: Content::Filler }));
+            }
+        }
+        Ok(Stage::End)
+    }
+
+    /// Accounts for the bytes before a sample, and for samples before it that have no place.
+    /// False where a stream ends before the sample: then nothing more can be placed.
+    fn close_gap(&mut self, samples: &mut Samples, index: u64, begin: u64) -> Result<bool> {
+        let from = self.window.offset();
+        self.window.skip(begin.saturating_sub(from))?;
+        let span = from..self.window.offset();
+        if span.end < begin {
+            let lost = samples.lost.take().unwrap_or(index)..samples.table.count();
+            let reason = cut_short(lost, span.end);
+            self.damage(span, reason);
+            samples.next = samples.table.count();
+            return Ok(false);
+        }
+        if let Some(first) = samples.lost.take() {
+            let reason = self.lost_reason(&samples.table, first..index);
+            self.damage(span, reason);
+        } else if !span.is_empty() && samples.damaged {
+            self.damage(span, "bytes that the damaged table gives to no sample".to_owned());
+        } else if !span.is_empty() {
+            self.pending.push_back(Event::Metadata(Metadata { span, content: Content::Filler }));
+        }
+        Ok(true)
+    }
+
+    /// Reads and checks the sample at the window.
+    fn read_sample(&mut self, samples: &mut Samples, index: u64, begin: u64, end: u64) -> Result<()> {
+        let length = match self.check_sample(&samples.table, index, begin, end)? {
+            Outcome::Intact(length) => {
+                let item = match self.last {
+                    Some(last) if last.frame == begin => last.item + 1,
+                    _ => 0,
+                };
+                self.ready = Some(ReadySample { length, position: Position { frame: begin, item } });
+                return Ok(());
+            }
+            Outcome::Mismatch { .. } if samples.reconsider(index, begin, end) => return Ok(()),
+            Outcome::Mismatch { length, stored, computed } => {
+                let reason = format!(
+                    "Sample {index}: checksum mismatched: expected {stored:#010x}, found {computed:#010x}"
+                );
+                self.damage(begin..begin + length as u64, reason);
+                length
+            }
+            Outcome::CutShort(length) => {
+                let reason = cut_short(index..samples.table.count(), begin + length as u64);
+                self.damage(begin..begin + length as u64, reason);
+                samples.next = samples.table.count();
+                length
+            }
+        };
+        self.window.skip(length as u64)?;
+        Ok(())
+    }
+
+    fn check_sample(&mut self, table: &Table, index: u64, begin: u64, end: u64) -> Result<Outcome> {
+        // In a file the sample is there, as its end was held against the file's. In a stream what
+        // arrives decides, and the last sample ends where the stream does.
+        let declared = end.saturating_sub(begin);
+        let limit = self.limits.record;
+        let exceeded = |window: &Window| {
+            let error = Limits::exceeded("sample of size", declared, limit);
+            Err(error.in_file(window.name()).at(begin).in_record(index))
+        };
+        if declared > limit && self.length().is_some() {
+            return exceeded(&self.window);
+        }
+        let want = declared.min(limit.saturating_add(1));
+        let ahead = self.window.peek(usize::try_from(want).unwrap_or(usize::MAX))?;
+        if ahead.len() as u64 > limit {
+            return exceeded(&self.window);
+        }
+        if end != u64::MAX && (ahead.len() as u64) < declared {
+            return Ok(Outcome::CutShort(ahead.len()));
+        }
+        let length = ahead.len();
+        if !self.verify {
+            return Ok(Outcome::Intact(length));
+        }
+        let computed = crc32fast::hash(ahead);
+        let stored = table.checksum(index).unwrap_or_default();
+        Ok(match stored == computed {
+            true => Outcome::Intact(length),
+            false => Outcome::Mismatch { length, stored, computed },
+        })
+    }
+
+    /// Why these samples have no place.
+    fn lost_reason(&self, table: &Table, lost: Range<u64>) -> String {
+        let end = self.length().unwrap_or(u64::MAX);
+        let past_end = |index| {
+            table
+                .offset(index)
+                .and_then(|offset| u64::try_from(offset).ok())
+                .is_some_and(|offset| offset > end)
+        };
+        if lost.end == table.count() && (lost.start..lost.end).skip(1).all(past_end) {
+            return cut_short(lost, end);
+        }
+        if lost.end - lost.start == 1 {
+            let reason = table.span(lost.start, end).err();
+            let reason = reason.unwrap_or_else(|| "its offset contradicts those around it".to_owned());
+            return format!("Sample {} cannot be placed: {reason}", lost.start);
+        }
+        format!(
+            "Samples {} to {} cannot be placed: their offsets lie outside the file or out of order",
+            lost.start,
+            lost.end - 1
+        )
+    }
+}
+
+/// The file ends at `end`, inside the first of these samples or before them.
+fn cut_short(samples: Range<u64>, end: u64) -> String {
+    let Range { start: first, end: count } = samples;
+    match count - first {
+        1 => format!("Sample {first} is cut short by the end of the file at byte {end}"),
+        _ => format!("Samples {first} to {} are cut off by the end of the file at byte {end}", count - 1),
+    }
+}
+
+impl Scan for FfRecordScan {
+    fn next_event(&mut self) -> Result<Event<'_>> {
+        self.window.skip(std::mem::take(&mut self.handed_out))?;
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Ok(event);
+            }
+            if self.ready.is_some() {
+                break;
+            }
+            // An error leaves the scan at its end: there is nothing to go on from.
+            self.stage = match std::mem::replace(&mut self.stage, Stage::End) {
+                Stage::Table => self.read_table()?,
+                Stage::Samples(samples) => self.advance(samples)?,
+                Stage::End => return Ok(Event::End),
+            };
+        }
+        let Some(ReadySample { length, position }) = self.ready.take() else {
+            return Ok(Event::End);
+        };
+        self.records += 1;
+        self.last = Some(position);
+        self.handed_out = length as u64;
+        let begin = position.frame;
+        let data = self.window.peek(length)?;
+        if data.len() != length {
+            return Err(Error::corrupt("the file was cut short while it was read").at(begin));
+        }
+        Ok(Event::Record(ScannedRecord {
+            position,
+            span: begin..begin + length as u64,
+            checksum: if self.verify { Checksum::Verified } else { Checksum::Unchecked },
+            data,
+        }))
+    }
+}

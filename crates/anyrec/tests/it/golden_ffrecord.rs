@@ -1,1 +1,0 @@
-//! Every entry of `testdata/ffrecord/good/manifest.json`.
