@@ -13,6 +13,7 @@
 mod batch;
 mod error;
 pub mod format;
+pub mod image;
 pub mod io;
 mod limits;
 mod position;

@@ -1,0 +1,107 @@
+//! Pictures to JPEG and PNG bytes.
+
+use super::picture::{Channels, Picture, Samples};
+use crate::error::{Error, Result};
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType as JpegColor, Encoder, SamplingFactor};
+use png::{BitDepth, ColorType as PngColor, DeflateCompression, Filter};
+
+/// A picture as baseline JPEG, with the choices of OpenCV's `imencode`: the standard tables scaled
+/// by `quality` (1 to 100) and chroma halved in both directions. Opacity is dropped.
+///
+/// # Errors
+/// [`Invalid`](crate::ErrorKind::Invalid) for a quality out of range, 16-bit samples, or a side
+/// over 65535 pixels.
+///
+/// ```
+/// use anyrec::image::{Channels, Picture, Samples, encode_jpeg, sniff};
+///
+/// let picture = Picture::new(8, 4, Channels::Rgb, Samples::Eight(vec![90; 96]))?;
+/// let bytes = encode_jpeg(&picture, 95)?;
+/// assert_eq!(sniff(&bytes).to_string(), "jpeg 8x4");
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
+    if !(1..=100).contains(&quality) {
+        return Err(Error::invalid("jpeg quality").expected_found("1 to 100", quality));
+    }
+    let side = |length: u32| {
+        u16::try_from(length)
+            .map_err(|_| Error::invalid("side of a jpeg").expected_found("at most 65535 pixels", length))
+    };
+    let (width, height) = (side(picture.width())?, side(picture.height())?);
+    let opaque;
+    let picture = if picture.channels() == Channels::GrayAlpha {
+        opaque = picture.clone().without_alpha();
+        &opaque
+    } else {
+        picture
+    };
+    let Samples::Eight(samples) = picture.samples() else {
+        return Err(Error::invalid("bits per sample of a jpeg")
+            .expected_found(8, picture.depth())
+            .with_hint("`Picture::into_8bit` keeps the upper 8 bits"));
+    };
+    let color = match picture.channels() {
+        Channels::Gray | Channels::GrayAlpha => JpegColor::Luma,
+        Channels::Rgb => JpegColor::Rgb,
+        // Four samples per pixel in, the fourth ignored.
+        Channels::Rgba => JpegColor::Rgba,
+    };
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, quality);
+    encoder.set_sampling_factor(SamplingFactor::F_2_2);
+    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
+    encoder
+        .encode(samples, width, height, color)
+        .map_err(|error| Error::invalid(format!("the picture cannot be a jpeg: {error}")))?;
+    Ok(bytes)
+}
+
+/// A picture as PNG, any channels and depth, losslessly. `level` is zlib's: 0 stores, 1 is fast,
+/// 9 is small.
+///
+/// # Errors
+/// [`Invalid`](crate::ErrorKind::Invalid) for a level over 9.
+///
+/// ```
+/// use anyrec::image::{Channels, DecodeOptions, Picture, Samples, decode, encode_png};
+///
+/// let picture = Picture::new(2, 1, Channels::GrayAlpha, Samples::Sixteen(vec![1, 2, 3, 4]))?;
+/// let bytes = encode_png(&picture, 9)?;
+/// assert_eq!(decode(&bytes, &DecodeOptions::default())?, picture);
+/// # Ok::<(), anyrec::Error>(())
+/// ```
+pub fn encode_png(picture: &Picture, level: u8) -> Result<Vec<u8>> {
+    let compression = match level {
+        0 => DeflateCompression::NoCompression,
+        1..=9 => DeflateCompression::Level(level),
+        _ => return Err(Error::invalid("png level").expected_found("0 to 9", level)),
+    };
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, picture.width(), picture.height());
+    encoder.set_deflate_compression(compression);
+    encoder.set_filter(if level == 0 { Filter::NoFilter } else { Filter::Adaptive });
+    encoder.set_color(match picture.channels() {
+        Channels::Gray => PngColor::Grayscale,
+        Channels::GrayAlpha => PngColor::GrayscaleAlpha,
+        Channels::Rgb => PngColor::Rgb,
+        Channels::Rgba => PngColor::Rgba,
+    });
+    let failure = |error: png::EncodingError| Error::invalid(format!("the picture cannot be a png: {error}"));
+    match picture.samples() {
+        Samples::Eight(samples) => {
+            encoder.set_depth(BitDepth::Eight);
+            let mut writer = encoder.write_header().map_err(failure)?;
+            writer.write_image_data(samples).map_err(failure)?;
+            writer.finish().map_err(failure)?;
+        }
+        Samples::Sixteen(samples) => {
+            encoder.set_depth(BitDepth::Sixteen);
+            let big_endian: Vec<u8> = samples.iter().flat_map(|s| s.to_be_bytes()).collect();
+            let mut writer = encoder.write_header().map_err(failure)?;
+            writer.write_image_data(&big_endian).map_err(failure)?;
+            writer.finish().map_err(failure)?;
+        }
+    }
+    Ok(bytes)
+}
