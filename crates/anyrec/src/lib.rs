@@ -11,16 +11,30 @@
 //! | IDX | [`format::idx`] | `*-idx3-ubyte` and all other types, plain or gzip |
 
 mod batch;
+pub mod convert;
+mod dataset;
 mod error;
 pub mod format;
 pub mod image;
+mod input;
 pub mod io;
 mod limits;
+pub mod loader;
 mod position;
+mod repair;
+mod table;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+mod verify;
 
 pub use batch::Batch;
 pub use bstr::BString;
 pub use bytes::Bytes;
+pub use dataset::{Dataset, Records, create, expand, open};
 pub use error::{Error, ErrorKind, Result};
+pub use input::{Input, OpenReader};
 pub use limits::Limits;
 pub use position::{Location, Position, PositionList};
+pub use repair::{Repair, repair};
+pub use table::Table;
+pub use verify::{Report, Sizes, verify, verify_input};

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 /// A record's address: the byte offset of its frame, and its place within that frame.
 ///
-/// Formats whose frames hold one record each (MXNet, FFRecord, IDX) say item 0, except where
-/// empty FFRecord samples begin at the same byte as the one after them: the item counts those.
+/// Formats whose frames hold one record each (MXNet, FFRecord, plain IDX) always say item 0. Empty
+/// FFRecord samples begin where the next sample does, so positions there may be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position {
     /// Byte offset of the frame.
@@ -39,7 +39,7 @@ pub struct Location {
 /// A file of one record a frame costs 16 bytes a record; a GRAIL file 16 bytes a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PositionList {
-    /// Frame offsets, strictly increasing.
+    /// Frame offsets in order; equal ones are frames of empty records, which take no bytes.
     frames: Vec<u64>,
     /// Number of records before each frame, so that record -> frame is a binary search.
     starts: Vec<u64>,
@@ -58,8 +58,10 @@ impl PositionList {
     /// [`Invalid`](crate::ErrorKind::Invalid) when the position does not follow the last one.
     pub fn push(&mut self, position: Position) -> Result<()> {
         let follows = match (self.frames.last(), self.starts.last()) {
-            (Some(&frame), Some(&start)) if frame == position.frame => position.item == self.count - start,
-            (Some(&frame), _) => position.frame > frame && position.item == 0,
+            (Some(&frame), Some(&start)) if position.item > 0 => {
+                frame == position.frame && position.item == self.count - start
+            }
+            (Some(&frame), _) => position.frame >= frame,
             (None, _) => position.item == 0,
         };
         if !follows {
@@ -109,9 +111,13 @@ impl PositionList {
         Some(Position { frame: *self.frames.get(run)?, item: index - self.starts.get(run)? })
     }
 
-    /// Number of the record at `position`, if there is one.
+    /// Number of the record at `position`, if there is one; the last of several (empty records may
+    /// begin where the next one does).
     pub fn index_of(&self, position: Position) -> Option<u64> {
-        let run = self.frames.binary_search(&position.frame).ok()?;
+        let run = self.frames.partition_point(|&frame| frame <= position.frame).checked_sub(1)?;
+        if *self.frames.get(run)? != position.frame {
+            return None;
+        }
         let start = *self.starts.get(run)?;
         let next = self.starts.get(run + 1).copied().unwrap_or(self.count);
         start.checked_add(position.item).filter(|&index| index < next)

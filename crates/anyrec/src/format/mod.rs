@@ -5,6 +5,7 @@
 //! creates a [`RecordWriter`] and starts a [`Scan`].
 
 pub mod ffrecord;
+mod foreign;
 pub mod grail;
 pub mod idx;
 pub mod mxnet;
@@ -20,7 +21,7 @@ pub use scan::{Checksum, Content, Damage, Event, Metadata, Notice, Scan, Scanned
 pub use value::{ElementType, Key, Label, Tags, Value};
 pub use writer::{RecordWriter, Written};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::{ReadAt, Window};
 use crate::position::PositionList;
 use std::fmt;
@@ -105,6 +106,17 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// format scans as damage.
     fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>>;
 
+    /// The version of a file, from its first bytes; empty where there is only one.
+    fn version(&self, _head: &[u8]) -> &'static str {
+        ""
+    }
+
+    /// The options with which a writer makes a file like this one (repair, same-format
+    /// conversion), from its first bytes and the metadata a scan met.
+    fn options_like(&self, _head: &[u8], _contents: &[Content]) -> WriteOptions {
+        WriteOptions::default()
+    }
+
     /// Looks at companion files in the light of the true positions.
     ///
     /// # Errors
@@ -133,13 +145,60 @@ pub fn by_name(path: &Path) -> Option<&'static dyn Format> {
 }
 
 /// The format of the bytes: the surest one, the earlier in [`FORMATS`] among equals.
-pub fn detect(head: &[u8], length: Option<u64>) -> Option<(&'static dyn Format, Likeness)> {
-    let mut best = None;
+pub fn detect(head: &[u8], length: Option<u64>) -> Option<&'static dyn Format> {
+    let mut best = (Likeness::No, None);
     for format in FORMATS.iter().copied() {
         let likeness = format.detect(head, length);
-        if likeness > best.map_or(Likeness::No, |(_, likeness)| likeness) {
-            best = Some((format, likeness));
+        if likeness > best.0 {
+            best = (likeness, Some(format));
         }
     }
-    best
+    best.1
+}
+
+/// The format of a file: the one asked for, else by content, else (a damaged or empty file) by
+/// name.
+///
+/// # Errors
+/// [`Unsupported`](crate::ErrorKind::Unsupported), saying what the file looks like instead.
+pub fn identify(source: &dyn ReadAt, wanted: Option<&str>) -> Result<&'static dyn Format> {
+    if let Some(id) = wanted {
+        return by_id(id).ok_or_else(|| unknown_id(id));
+    }
+    let length = source.len();
+    let head = source.bytes(0..length.min(HEAD as u64))?;
+    detect(&head, Some(length))
+        .or_else(|| match foreign::recognise(&head) {
+            Some(_) => None,
+            None => source.path().and_then(by_name),
+        })
+        .ok_or_else(|| not_a_record_file(&head).in_file(source.name()))
+}
+
+/// The format of a stream whose first bytes are `head`.
+///
+/// # Errors
+/// As [`identify`].
+pub fn identify_stream(head: &[u8], wanted: Option<&str>) -> Result<&'static dyn Format> {
+    match wanted {
+        Some(id) => by_id(id).ok_or_else(|| unknown_id(id)),
+        None => detect(head, None).ok_or_else(|| not_a_record_file(head)),
+    }
+}
+
+fn unknown_id(id: &str) -> Error {
+    let known: Vec<_> = FORMATS.iter().map(|format| format.id()).collect();
+    Error::unsupported(format!("there is no format {id:?}")).with_hint(format!("one of {}", known.join(", ")))
+}
+
+fn not_a_record_file(head: &[u8]) -> Error {
+    if head.is_empty() {
+        return Error::unsupported("the file is empty")
+            .with_hint("an interrupted download? Name the format if an empty file is meant");
+    }
+    match foreign::recognise(head) {
+        Some((what, hint)) => Error::unsupported(format!("this is {what}")).with_hint(hint),
+        None => Error::unsupported("none of the known formats begins like this")
+            .with_hint("name the format if you know it; the file may be damaged at its beginning"),
+    }
 }

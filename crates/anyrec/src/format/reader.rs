@@ -1,11 +1,11 @@
 //! Reading records by number.
 
-use super::value::{ElementType, Tags, Value};
-use super::{Format, Notice};
+use super::value::{ElementType, Key, Tags, Value};
+use super::{Content, Format, Notice};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::io::{RangeRead, ReadAt};
-use crate::position::Location;
+use crate::position::{Location, Position};
 use bstr::BString;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -27,6 +27,23 @@ pub struct Info {
     pub dtype: Option<ElementType>,
     /// Oddities met while opening.
     pub notices: Vec<Notice>,
+}
+
+impl Info {
+    /// The same as the metadata a scan would meet.
+    pub fn contents(&self) -> Vec<Content> {
+        let mut contents = Vec::new();
+        if !self.header.is_empty() {
+            contents.push(Content::Header(self.header.clone()));
+        }
+        if let (Some(dtype), Some(shape)) = (self.dtype, &self.shape) {
+            contents.push(Content::Shape { dtype, shape: shape.clone() });
+        }
+        if let Some(trailer) = &self.trailer {
+            contents.push(Content::Trailer(trailer.clone()));
+        }
+        contents
+    }
 }
 
 /// Reads records of one file by number. Shared between threads.
@@ -122,11 +139,19 @@ pub trait RecordReader: Send + Sync {
         Ok(batch)
     }
 
-    /// Key and label of record `index`, where the format has such things.
+    /// Number of the record with that key (the last one, where a key stands twice), if there is one.
     ///
     /// # Errors
-    /// As [`read`](RecordReader::read).
-    fn tags(&self, _index: u64) -> Result<Tags> {
+    /// When the companion file that holds the keys cannot be read.
+    fn find_key(&self, _key: &Key) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Key and label of a record that was read or scanned: its number, where it is, its bytes.
+    ///
+    /// # Errors
+    /// When a companion file that holds them cannot be read.
+    fn tags(&self, _index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {
         Ok(Tags::none())
     }
 }

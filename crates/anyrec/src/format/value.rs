@@ -38,6 +38,10 @@ pub struct Tags {
     pub key: Option<Key>,
     /// The label, if any.
     pub label: Option<Label>,
+    /// The two ids of an MXNet image header.
+    pub ids: Option<[u64; 2]>,
+    /// How many bytes of the record are such a header; the payload follows it.
+    pub header_length: usize,
 }
 
 impl Tags {

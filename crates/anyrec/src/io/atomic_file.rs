@@ -22,9 +22,12 @@ pub enum Durability {
 
 /// A file under construction: a temporary file in the target's folder that takes the target's
 /// name in [`commit`](AtomicFile::commit), and vanishes if it is dropped before.
+///
+/// Where the system can make files without a name (Linux, on most file systems), a process that
+/// is killed leaves nothing behind; elsewhere it may leave a hidden file ending in `.partial`.
 #[derive(Debug)]
 pub struct AtomicFile {
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<Unnamed>,
     target: PathBuf,
     overwrite: bool,
     durability: Durability,
@@ -43,25 +46,22 @@ impl AtomicFile {
         if !overwrite && target.symlink_metadata().is_ok() {
             return Err(Self::exists(target));
         }
-        let name = target
-            .file_name()
-            .ok_or_else(|| Error::invalid("is not the name of a file").in_file(display_name(target)))?;
+        if target.file_name().is_none() {
+            return Err(Error::invalid("is not the name of a file").in_file(display_name(target)));
+        }
         // Behind a link the file itself is replaced, not the link.
         let target = if overwrite {
             target.canonicalize().unwrap_or_else(|_| target.to_owned())
         } else {
             target.to_owned()
         };
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(name);
-        prefix.push(".");
-        let file = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".partial")
-            // What a plain `open` asks for; the process's umask takes its share.
-            .permissions(std::fs::Permissions::from_mode(0o666))
-            .tempfile_in(folder(&target))
-            .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
+        let file = match nameless(folder(&target)) {
+            Some(file) => Unnamed::Nameless(file),
+            None => partial()
+                .tempfile_in(folder(&target))
+                .map(Unnamed::Partial)
+                .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?,
+        };
         Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), target, overwrite, durability })
     }
 
@@ -88,7 +88,7 @@ impl AtomicFile {
     /// # Errors
     /// What the system says.
     pub fn overwrite_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let patch = |file: &mut BufWriter<NamedTempFile>| {
+        let patch = |file: &mut BufWriter<Unnamed>| {
             file.seek(SeekFrom::Start(offset))?;
             file.write_all(data)?;
             file.seek(SeekFrom::End(0)).map(drop)
@@ -103,7 +103,7 @@ impl AtomicFile {
     /// What the system says.
     pub fn flushed(&mut self) -> Result<&File> {
         match self.file.flush() {
-            Ok(()) => Ok(self.file.get_ref().as_file()),
+            Ok(()) => Ok(self.file.get_ref().file()),
             Err(error) => Err(self.write_error(error)),
         }
     }
@@ -119,15 +119,11 @@ impl AtomicFile {
         let failed = |error| Error::io("cannot finish", error).in_file(name.clone());
         let file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
         if self.durability == Durability::Machine {
-            file.as_file().sync_all().map_err(failed)?;
+            file.file().sync_all().map_err(failed)?;
         }
-        let persisted = match self.overwrite {
-            true => file.persist(&self.target),
-            false => file.persist_noclobber(&self.target),
-        };
-        persisted.map_err(|error| match error.error.kind() {
+        file.give_name(&self.target, self.overwrite).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Self::exists(&self.target),
-            _ => failed(error.error),
+            _ => failed(error),
         })?;
         if self.durability == Durability::Machine {
             File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -144,6 +140,94 @@ impl AtomicFile {
             .in_file(display_name(target))
             .with_hint("choose another name, or allow overwriting (`--force` on the command line)")
     }
+}
+
+/// A file that has not got its name yet.
+#[derive(Debug)]
+enum Unnamed {
+    /// Has no name at all: gone with the process.
+    Nameless(File),
+    /// Has a hidden name of its own: removed on drop, not on a kill.
+    Partial(NamedTempFile),
+}
+
+impl Unnamed {
+    fn file(&self) -> &File {
+        match self {
+            Unnamed::Nameless(file) => file,
+            Unnamed::Partial(file) => file.as_file(),
+        }
+    }
+
+    fn give_name(self, target: &Path, overwrite: bool) -> io::Result<()> {
+        match self {
+            Unnamed::Nameless(file) if !overwrite => link(&file, target),
+            // Linking never replaces a file and renaming does: link to a fresh name, rename that.
+            Unnamed::Nameless(file) => partial()
+                .make_in(folder(target), |path| link(&file, path))?
+                .into_temp_path()
+                .persist(target)
+                .map_err(|error| error.error),
+            Unnamed::Partial(file) if overwrite => {
+                file.persist(target).map(drop).map_err(|error| error.error)
+            }
+            Unnamed::Partial(file) => file.persist_noclobber(target).map(drop).map_err(|error| error.error),
+        }
+    }
+}
+
+impl Write for Unnamed {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.file().write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Seek for Unnamed {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.file().seek(position)
+    }
+}
+
+/// How hidden temporary names are made: `.anyrec-RANDOM.partial`.
+fn partial() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder
+        .prefix(".anyrec-")
+        .suffix(".partial")
+        // What a plain `open` asks for; the process's umask takes its share.
+        .permissions(std::fs::Permissions::from_mode(0o666));
+    builder
+}
+
+/// A file without a name in that folder, where the system has such a thing.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // `link` needs it, and finding that out at the end would be too late.
+    Path::new("/proc/self/fd").exists().then_some(())?;
+    File::options().read(true).write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_folder: &Path) -> Option<File> {
+    None
+}
+
+/// Gives a file without a name the name `path`, unless that is taken.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    let from = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both strings end in a zero byte and live through the call; the descriptor is open.
+    let answer = unsafe {
+        libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The folder a file stands in.

@@ -374,7 +374,10 @@ fn fashion_mnist_reads_whole_and_in_pairs() {
         assert_eq!(scanned.records.concat(), data);
         let pair = Pair::open(path, &OpenOptions::default()).unwrap();
         assert_eq!(pair.count().unwrap(), shape[0]);
-        assert!(matches!(pair.tags(shape[0] - 1).unwrap().label, Some(Label::Scalar(0.0..=9.0))));
+        assert!(matches!(
+            pair.tags(shape[0] - 1, Default::default(), b"").unwrap().label,
+            Some(Label::Scalar(0.0..=9.0))
+        ));
     }
     manifest.finish(&["fashion_mnist"]);
 }

@@ -1,8 +1,18 @@
 //! Integration tests: the library as a user of it sees it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod allocation;
+mod conformance;
+mod convert;
+mod damage;
 mod golden_ffrecord;
 mod golden_grail;
 mod golden_idx;
 mod golden_mxnet;
 mod manifest;
+mod repair;
+mod table;
+
+#[global_allocator]
+static ALLOCATOR: allocation::Counting = allocation::Counting;

@@ -4,8 +4,8 @@
 //! every sample. [`Reader`] and [`Writer`] are the typed doors to it, [`packed_folder`] treats
 //! files that hold a whole directory tree. `docs/formats/ffrecord.md` has the bytes.
 //!
-//! Several empty samples, and the sample after them, begin at the same byte. Their positions
-//! differ in the item: it counts the samples that begin at one place.
+//! Several empty samples, and the sample after them, begin at the same byte: their positions are
+//! equal.
 
 mod directory;
 mod layout;
@@ -83,6 +83,11 @@ impl Format for FfRecord {
             true => Likeness::Possible,
             false => Likeness::No,
         }
+    }
+
+    /// `"old"` for files whose table has no checksum.
+    fn version(&self, head: &[u8]) -> &'static str {
+        if head.starts_with(&[0; 4]) { "old" } else { "" }
     }
 
     fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {

@@ -162,23 +162,6 @@ impl Reader {
             "`anyrec verify {file}` lists all damage, `anyrec repair {file} -o OUT` keeps the intact records"
         ))
     }
-
-    /// How many samples before `index` begin where it does (empty ones), so that every sample has
-    /// a position of its own.
-    fn item(&self, index: u64) -> u64 {
-        let begin = self.table.offset(index);
-        let Some(before) = index.checked_sub(1).filter(|&before| self.table.offset(before) == begin) else {
-            return 0;
-        };
-        // The offsets rise, so the first equal one is found by bisection: a file of a million
-        // empty samples must not make this a walk.
-        let (mut low, mut high) = (0, before);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.table.offset(middle) < begin { low = middle + 1 } else { high = middle }
-        }
-        index - low
-    }
 }
 
 impl RecordReader for Reader {
@@ -191,8 +174,8 @@ impl RecordReader for Reader {
     }
 
     fn info(&self) -> Result<Info> {
-        let version = if self.table.stored_checksum() == 0 { "old" } else { "" };
-        Ok(Info { version: version.to_owned(), notices: self.notices.clone(), ..Info::default() })
+        let version = FORMAT.version(&self.table.stored_checksum().to_le_bytes()).to_owned();
+        Ok(Info { version, notices: self.notices.clone(), ..Info::default() })
     }
 
     fn count(&self) -> Result<u64> {
@@ -212,7 +195,7 @@ impl RecordReader for Reader {
             let error = Limits::exceeded("sample of size", size, self.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        Ok(Location { position: Position { frame: span.start, item: self.item(index) }, span })
+        Ok(Location { position: Position::of_frame(span.start), span })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

@@ -42,8 +42,6 @@ pub(super) struct FfRecordScan {
     handed_out: u64,
     /// Records handed out.
     records: u64,
-    /// Position of the record handed out last.
-    last: Option<Position>,
 }
 
 #[derive(Debug)]
@@ -114,7 +112,6 @@ impl FfRecordScan {
             ready: None,
             handed_out: 0,
             records: 0,
-            last: None,
         }
     }
 
@@ -263,11 +260,7 @@ impl FfRecordScan {
     fn read_sample(&mut self, samples: &mut Samples, index: u64, begin: u64, end: u64) -> Result<()> {
         let length = match self.check_sample(&samples.table, index, begin, end)? {
             Outcome::Intact(length) => {
-                let item = match self.last {
-                    Some(last) if last.frame == begin => last.item + 1,
-                    _ => 0,
-                };
-                self.ready = Some(ReadySample { length, position: Position { frame: begin, item } });
+                self.ready = Some(ReadySample { length, position: Position::of_frame(begin) });
                 return Ok(());
             }
             Outcome::Mismatch { .. } if samples.reconsider(index, begin, end) => return Ok(()),
@@ -376,7 +369,6 @@ impl Scan for FfRecordScan {
             return Ok(Event::End);
         };
         self.records += 1;
-        self.last = Some(position);
         self.handed_out = length as u64;
         let begin = position.frame;
         let data = self.window.peek(length)?;

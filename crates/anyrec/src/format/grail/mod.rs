@@ -33,7 +33,10 @@ pub use legacy_write::{LegacyPackedWriter, LegacyWriter, PackedEvent};
 pub use scanner::Scanner;
 pub use write::Writer;
 
-use super::{Capabilities, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions};
+use super::{
+    Capabilities, Content, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, Value,
+    WriteOptions,
+};
 use crate::error::{Error, Result};
 use crate::io::{ReadAt, Window};
 use legacy::RecordKind;
@@ -79,6 +82,38 @@ impl Format for Grail {
             Some(&magic) if RecordKind::from_magic(magic).is_some() => Likeness::Certain,
             _ => Likeness::No,
         }
+    }
+
+    fn version(&self, head: &[u8]) -> &'static str {
+        match head.first_chunk().copied().map(RecordKind::from_magic) {
+            Some(Some(RecordKind::Unpacked)) => "1-unpacked",
+            Some(Some(RecordKind::Packed)) => "1-packed",
+            _ => "2",
+        }
+    }
+
+    /// Version, transformers and the header's own pairs; a trailer if one was met.
+    fn options_like(&self, head: &[u8], contents: &[Content]) -> WriteOptions {
+        let mut options =
+            WriteOptions { version: Some(self.version(head).to_owned()), ..WriteOptions::default() };
+        for content in contents {
+            match content {
+                Content::Header(pairs) => {
+                    for (key, value) in pairs {
+                        match (key, value) {
+                            (key, _) if key == header::TRAILER_KEY => {}
+                            (key, Value::Text(entry)) if key == header::TRANSFORMER_KEY => {
+                                options.transformers.push(entry.to_string());
+                            }
+                            (key, value) => options.header.push((key.clone(), value.clone())),
+                        }
+                    }
+                }
+                Content::Trailer(_) => options.trailer = true,
+                _ => {}
+            }
+        }
+        options
     }
 
     fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {

@@ -71,19 +71,6 @@ pub static FORMAT: Idx = Idx;
 #[derive(Debug, Clone, Copy)]
 pub struct Idx;
 
-impl Idx {
-    /// The options with which a writer makes a file like one whose metadata a scan met: its type
-    /// and the shape of its records. Whether it is gzipped is for the new file's name to say.
-    pub fn options_like(&self, contents: &[Content]) -> WriteOptions {
-        let shape = contents.iter().find_map(|content| match content {
-            Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
-            _ => None,
-        });
-        let (dtype, item_shape) = shape.unzip();
-        WriteOptions { dtype, item_shape, ..WriteOptions::default() }
-    }
-}
-
 impl Format for Idx {
     fn id(&self) -> &'static str {
         "idx"
@@ -130,6 +117,16 @@ impl Format for Idx {
             Ok(length) => likeness(head.get(..length).unwrap_or_default(), None),
             Err(_) => Likeness::No,
         }
+    }
+
+    /// Type and shape of its records; whether it is gzipped is for the new file's name to say.
+    fn options_like(&self, _head: &[u8], contents: &[Content]) -> WriteOptions {
+        let shape = contents.iter().find_map(|content| match content {
+            Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
+            _ => None,
+        });
+        let (dtype, item_shape) = shape.unzip();
+        WriteOptions { dtype, item_shape, ..WriteOptions::default() }
     }
 
     fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {

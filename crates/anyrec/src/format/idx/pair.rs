@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Info, Label, OpenOptions, RecordReader, Tags};
 use crate::io::ReadAt;
-use crate::position::Location;
+use crate::position::{Location, Position};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -233,7 +233,7 @@ impl RecordReader for Pair {
         self.images.read_batch(indices)
     }
 
-    fn tags(&self, index: u64) -> Result<Tags> {
+    fn tags(&self, index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {
         Ok(Tags::none().with_label(self.label(index)?))
     }
 }

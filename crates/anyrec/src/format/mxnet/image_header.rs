@@ -12,7 +12,7 @@
 //! all, or which form: that is for the image survey to judge.
 
 use crate::error::{Error, Result};
-use crate::format::Label;
+use crate::format::{Label, Tags};
 
 /// How labels are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -146,6 +146,19 @@ impl ImageHeader {
         let mut record = self.to_bytes(width)?;
         record.extend_from_slice(payload);
         Ok(record)
+    }
+
+    /// Label, ids and length of the header in front of a record; no tags if it has none.
+    pub(super) fn tags(record: &[u8], width: LabelWidth) -> Tags {
+        match Self::unpack(record, width) {
+            Ok((header, payload)) => Tags {
+                key: None,
+                label: Some(header.label),
+                ids: Some([header.id, header.id2]),
+                header_length: record.len() - payload.len(),
+            },
+            Err(_) => Tags::none(),
+        }
     }
 
     /// Header and payload of a record.

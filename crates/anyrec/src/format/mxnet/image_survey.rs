@@ -5,7 +5,7 @@
 //! records (`Survey`).
 
 use super::image_header::{ImageHeader, LabelWidth};
-use crate::format::Label;
+use crate::format::{Label, Tags};
 
 /// Whether a record, looked at alone, seems to begin with an image header of either width.
 ///
@@ -33,6 +33,11 @@ pub fn guess_label_width(record: &[u8]) -> Option<LabelWidth> {
     let fair =
         || (Evidence::of(record, LabelWidth::Narrow) == Evidence::Labels).then_some(LabelWidth::Narrow);
     LabelWidth::ALL.into_iter().find(clear).or_else(fair)
+}
+
+/// Label and ids of the image header that a record, looked at alone, seems to begin with.
+pub fn guess_tags(record: &[u8]) -> Tags {
+    guess_label_width(record).map_or_else(Tags::none, |width| ImageHeader::tags(record, width))
 }
 
 /// What speaks for an image header of some width in front of a record.

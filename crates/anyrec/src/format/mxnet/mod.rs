@@ -20,7 +20,7 @@ mod split;
 mod write;
 
 pub use image_header::{ImageHeader, LabelWidth};
-pub use image_survey::{guess_label_width, looks_like_image_record};
+pub use image_survey::{guess_label_width, guess_tags, looks_like_image_record};
 pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
 pub use insightface::{FaceImage, Identity, InsightFace, Property};
 pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};

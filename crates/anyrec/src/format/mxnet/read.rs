@@ -519,15 +519,19 @@ impl RecordReader for Reader {
             .map_err(|error| error.in_record(index))
     }
 
-    fn tags(&self, index: u64) -> Result<Tags> {
-        let mut tags = Tags::none();
-        let location = self.locate(index)?;
-        tags.key = self.index()?.and_then(|index| index.key_at(location.position.frame));
-        let frame = self.source.bytes(location.span.clone())?;
-        let record = self.decode(index, &location, &frame)?;
-        if let Some(width) = self.label_width()? {
-            tags.label = ImageHeader::unpack(&record, width).ok().map(|(header, _)| header.label);
+    fn find_key(&self, key: &Key) -> Result<Option<u64>> {
+        match self.index()?.and_then(|index| index.find(key)) {
+            Some(_) => self.number_of_key(key).map(Some),
+            None => Ok(None),
         }
+    }
+
+    fn tags(&self, _index: u64, position: Position, record: &[u8]) -> Result<Tags> {
+        let mut tags = match self.label_width()? {
+            Some(width) => ImageHeader::tags(record, width),
+            None => Tags::none(),
+        };
+        tags.key = self.index()?.and_then(|index| index.key_at(position.frame));
         Ok(tags)
     }
 }

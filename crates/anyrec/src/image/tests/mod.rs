@@ -12,9 +12,7 @@ use super::*;
 
 /// Decodes with a colour and all else by default.
 fn decode_as(bytes: &[u8], color: Color) -> Picture {
-    let mut options = DecodeOptions::default();
-    options.color = color;
-    decode(bytes, &options).unwrap()
+    decode(bytes, &DecodeOptions { color, ..DecodeOptions::default() }).unwrap()
 }
 
 fn eight(picture: &Picture) -> &[u8] {

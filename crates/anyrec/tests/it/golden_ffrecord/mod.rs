@@ -336,7 +336,7 @@ fn the_format_is_found_by_id_name_and_content() {
     assert_eq!(by_id("ffrecord").unwrap().id(), "ffrecord");
     assert_eq!(by_name(Path::new("train.FFR")).unwrap().id(), "ffrecord");
     let data = std::fs::read(golden("ffrecord").join("n1.ffr")).unwrap();
-    assert_eq!(detect(&data, Some(61)).unwrap().0.id(), "ffrecord");
+    assert_eq!(detect(&data, Some(61)).unwrap().id(), "ffrecord");
     let text = b"this is a text file and nothing else";
     assert_eq!(FORMAT.detect(text, Some(text.len() as u64)), Likeness::No);
     assert_eq!(FORMAT.detect(&data[..11], Some(61)), Likeness::No);

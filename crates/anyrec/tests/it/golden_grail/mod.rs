@@ -29,7 +29,7 @@ impl Transformer for Plus {
     }
 }
 
-fn registry() -> Registry {
+pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register("plus", |config| {
         let number = config.parse().map_err(|_| Error::invalid("plus takes a small number"))?;

@@ -14,7 +14,9 @@ mod writing;
 
 use crate::manifest::Manifest;
 use anyrec::format::mxnet::{FORMAT, Reader};
-use anyrec::format::{Damage, Event, Format, IndexFile, Notice, OpenOptions, Scan, Tags, WriteOptions};
+use anyrec::format::{
+    Damage, Event, Format, IndexFile, Notice, OpenOptions, RecordReader, Scan, Tags, WriteOptions,
+};
 use anyrec::io::{Access, MemorySource, ReadAt, Window, open_file};
 use std::path::Path;
 use std::sync::Arc;
@@ -117,4 +119,10 @@ fn the_manifest_has_the_sections_that_are_tested() {
         "inputsplit",
     ]);
     assert_eq!(manifest.root().get("format").str(), "mxnet recordio");
+}
+
+/// Key and label of a record, as a reader of it by number sees them.
+pub fn tags_of(reader: &dyn RecordReader, number: u64) -> Tags {
+    let position = reader.locate(number).unwrap().position;
+    reader.tags(number, position, &reader.read(number).unwrap()).unwrap()
 }

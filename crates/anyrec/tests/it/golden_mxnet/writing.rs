@@ -1,6 +1,6 @@
 //! Writing: round trips, index files, image headers, and what is refused.
 
-use super::{open, scan, write_options, written};
+use super::{open, scan, tags_of, write_options, written};
 use anyrec::ErrorKind;
 use anyrec::format::mxnet::{FORMAT, ImageHeader, LabelWidth, MAX_RECORD, Writer};
 use anyrec::format::{Format, IndexFile, Key, Label, RecordReader, Tags, WriteOptions, Written};
@@ -65,7 +65,7 @@ fn a_record_that_has_its_header_already_gets_no_second_one() {
     let records: &[(&[u8], Tags)] = &[(JPEG, keyed(4).with_label(Label::Scalar(3.0)))];
     write_tagged(&first, &WriteOptions::default(), records);
     let reader = open(&first);
-    let copied: &[(&[u8], Tags)] = &[(&reader.read(0).unwrap(), reader.tags(0).unwrap())];
+    let copied: &[(&[u8], Tags)] = &[(&reader.read(0).unwrap(), tags_of(&reader, 0))];
     write_tagged(&second, &WriteOptions::default(), copied);
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
 }
@@ -82,11 +82,11 @@ fn wide_labels_are_written_on_request_and_need_no_warning() {
         messages[0].starts_with("1 labels are rounded") && messages[0].ends_with("(the first is 16777217)")
     );
     assert!(messages[1].starts_with("1 ids are over 2^24"));
-    assert_eq!(open(&path).tags(0).unwrap().label, Some(Label::Scalar(16_777_216.0)));
+    assert_eq!(tags_of(&open(&path), 0).label, Some(Label::Scalar(16_777_216.0)));
 
     let wide = write_options(|options| (options.wide_labels, options.overwrite) = (true, true));
     assert!(write_tagged(&path, &wide, records).notices.is_empty());
-    assert_eq!(open(&path).tags(0).unwrap().label, Some(Label::Scalar(16_777_217.0)));
+    assert_eq!(tags_of(&open(&path), 0).label, Some(Label::Scalar(16_777_217.0)));
 }
 
 #[test]

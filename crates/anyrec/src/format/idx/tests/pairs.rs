@@ -51,9 +51,9 @@ fn a_pair_gives_labels_of_any_type_as_tags() {
         let pair = Pair::open(path, &OpenOptions::default()).unwrap();
         assert_eq!(pair.count().unwrap(), 2);
         assert_eq!(pair.read(1).unwrap(), b"cd"[..]);
-        assert_eq!(pair.tags(0).unwrap().label, Some(Label::Scalar(-1.0)));
+        assert_eq!(pair.tags(0, Position::default(), b"").unwrap().label, Some(Label::Scalar(-1.0)));
         assert_eq!(pair.label(1).unwrap(), Label::Scalar(256.0));
-        assert_eq!(pair.tags(2).unwrap_err().kind(), ErrorKind::OutOfRange);
+        assert_eq!(pair.tags(2, Position::default(), b"").unwrap_err().kind(), ErrorKind::OutOfRange);
     }
     std::fs::remove_file(&labels).unwrap();
     write(

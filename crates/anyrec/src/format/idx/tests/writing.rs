@@ -101,7 +101,7 @@ fn tags_and_foreign_settings_are_not_ignored() {
 #[test]
 fn a_file_like_another_has_its_type_and_record_shape() {
     let shape = Content::Shape { dtype: ElementType::F32, shape: vec![9, 2, 3] };
-    let options = FORMAT.options_like(&[Content::Filler, shape]);
+    let options = FORMAT.options_like(b"", &[Content::Filler, shape]);
     assert_eq!((options.dtype, options.item_shape), (Some(ElementType::F32), Some(vec![2, 3])));
 }
 

@@ -1,0 +1,425 @@
+//! Many files as one sequence of records.
+
+use crate::batch::Batch;
+use crate::convert::LabelFile;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{self, Event, Format, Key, Notice, OpenOptions, RecordReader, Scan, Tags};
+use crate::input::{Input, OpenReader};
+use crate::io::{ReadAt, Window};
+use crate::position::Position;
+use bytes::Bytes;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Opens a file, or all record files of a directory or glob pattern, for reading.
+///
+/// The format is detected from the content. See [`Dataset`].
+///
+/// # Errors
+/// When a file cannot be opened or is none of the known formats.
+///
+/// ```
+/// # fn main() -> anyrec::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("three.ffr");
+/// let mut writer = anyrec::create(&path, "ffrecord")?;
+/// for record in [&b"one"[..], b"two", b"three"] {
+///     writer.append(record, &anyrec::format::Tags::none())?;
+/// }
+/// writer.finish()?;
+///
+/// let dataset = anyrec::open(&path)?;
+/// assert_eq!(dataset.len()?, 3);
+/// assert_eq!(&dataset.read(2)?[..], b"three");
+/// assert_eq!(dataset.read_batch(&[2, 0, 2])?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
+    Dataset::open(&[path], &OpenOptions::default())
+}
+
+/// Starts a file of the given format (`mxnet`, `ffrecord`, `grail`, `idx`) with default options.
+/// It gets its name when the writer is finished.
+///
+/// # Errors
+/// An unknown format, an existing file, or what the system says.
+pub fn create(path: impl AsRef<Path>, format: &str) -> Result<Box<dyn format::RecordWriter>> {
+    let known =
+        format::by_id(format).ok_or_else(|| Error::unsupported(format!("there is no format {format:?}")))?;
+    known.create(path.as_ref(), &format::WriteOptions::default())
+}
+
+/// One or more record files of one format, numbered through in the order given.
+pub struct Dataset {
+    files: Vec<RecordFile>,
+    options: OpenOptions,
+    /// Number of records before each file, then of all; counting may need a scan.
+    starts: OnceLock<Vec<u64>>,
+}
+
+struct RecordFile {
+    source: Arc<dyn ReadAt>,
+    reader: Box<dyn RecordReader>,
+    /// Why a table beside the file is not used.
+    notice: Option<Notice>,
+}
+
+impl Dataset {
+    /// Opens files, directories (every record file directly inside, by name) and glob patterns.
+    ///
+    /// # Errors
+    /// When a file cannot be opened, is none of the known formats, or of another format than the
+    /// first; when a directory or pattern has no record file.
+    pub fn open(paths: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Dataset> {
+        let mut files: Vec<RecordFile> = Vec::new();
+        for path in expand(paths)? {
+            let file = RecordFile::open(&path, options)?;
+            if let Some(first) = files.first() {
+                first.check_fits(&file)?;
+            }
+            files.push(file);
+        }
+        Ok(Dataset { files, options: options.clone(), starts: OnceLock::new() })
+    }
+
+    /// The files' format.
+    pub fn format(&self) -> &'static dyn Format {
+        // `expand` never gives an empty list.
+        self.files.first().map_or(&format::mxnet::FORMAT, |file| file.reader.format())
+    }
+
+    /// The readers of the single files, in order.
+    pub fn readers(&self) -> impl ExactSizeIterator<Item = &dyn RecordReader> {
+        self.files.iter().map(|file| &*file.reader)
+    }
+
+    /// Oddities met while opening, with the file's name.
+    ///
+    /// # Errors
+    /// As [`RecordReader::info`].
+    pub fn notices(&self) -> Result<Vec<(String, Notice)>> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            let notices = file.reader.info()?.notices;
+            all.extend(
+                notices
+                    .into_iter()
+                    .chain(file.notice.clone())
+                    .map(|notice| (file.source.name().to_owned(), notice)),
+            );
+        }
+        Ok(all)
+    }
+
+    /// Number of records.
+    ///
+    /// # Errors
+    /// Where counting needs a scan: when that fails or meets damage.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.starts()?.last().copied().unwrap_or(0))
+    }
+
+    /// Whether there is no record. Errors as [`len`](Dataset::len).
+    ///
+    /// # Errors
+    /// As [`len`](Dataset::len).
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Record `index`. Without a copy where the file is mapped and the record lies in one piece.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange), or what is wrong with the record.
+    pub fn read(&self, index: u64) -> Result<Bytes> {
+        let (file, local) = self.find(index)?;
+        file.reader.read(local)
+    }
+
+    /// The records of these numbers, in this order, repeats kept.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read), for the first record that fails.
+    pub fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
+        if let [only] = &self.files[..] {
+            return only.reader.read_batch(indices);
+        }
+        // One batched read a file; the caller's order is restored from the pieces.
+        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.files.len()];
+        let mut places = Vec::with_capacity(indices.len());
+        for &index in indices {
+            let (file, local) = self.find_number(index)?;
+            let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, 0))?;
+            places.push((file, list.len()));
+            list.push(local);
+        }
+        let pieces = self
+            .files
+            .iter()
+            .zip(&wanted)
+            .map(|(file, list)| file.reader.read_batch(list))
+            .collect::<Result<Vec<_>>>()?;
+        let record =
+            |(file, at): (usize, usize)| pieces.get(file).and_then(|piece| piece.get(at)).unwrap_or_default();
+        Ok(places.into_iter().map(record).collect())
+    }
+
+    /// The records of a range, as a batch.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn read_range(&self, range: Range<u64>) -> Result<Batch> {
+        let count = self.len()?;
+        if range.end > count {
+            return Err(Error::no_such_record(range.end - 1, count));
+        }
+        self.read_batch(&range.collect::<Vec<_>>())
+    }
+
+    /// Where record `index` is in its file.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn position(&self, index: u64) -> Result<Position> {
+        let (file, local) = self.find(index)?;
+        Ok(file.reader.locate(local)?.position)
+    }
+
+    /// Key and label of record `index`, where it has them.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn tags(&self, index: u64) -> Result<Tags> {
+        let (file, local) = self.find(index)?;
+        let position = file.reader.locate(local)?.position;
+        file.reader.tags(local, position, &file.reader.read(local)?)
+    }
+
+    /// Number of the record with that key (the last one, where a key stands twice), if there is one.
+    ///
+    /// # Errors
+    /// When the companion file that holds the keys cannot be read.
+    pub fn find_key(&self, key: &Key) -> Result<Option<u64>> {
+        for (number, file) in self.files.iter().enumerate() {
+            if let Some(local) = file.reader.find_key(key)? {
+                return Ok(self.starts()?.get(number).map(|start| start + local));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All records in order, by a sequential scan: needs no index and no count.
+    ///
+    /// Damage is an error item, after which the iteration goes on with the next intact record;
+    /// with [`OpenOptions::skip_damage`] it is passed over.
+    pub fn iter(&self) -> Records<'_> {
+        Records { dataset: self, next_file: 0, current: None }
+    }
+
+    fn starts(&self) -> Result<&[u64]> {
+        if let Some(starts) = self.starts.get() {
+            return Ok(starts);
+        }
+        let mut starts = vec![0];
+        let mut total = 0u64;
+        for file in &self.files {
+            total = total
+                .checked_add(file.reader.count()?)
+                .ok_or_else(|| Error::new(ErrorKind::Limit, "more than 2^64 records"))?;
+            starts.push(total);
+        }
+        Ok(self.starts.get_or_init(|| starts))
+    }
+
+    /// (file number, number within the file) of a record.
+    fn find_number(&self, index: u64) -> Result<(usize, u64)> {
+        let starts = self.starts()?;
+        let total = starts.last().copied().unwrap_or(0);
+        if index >= total {
+            return Err(Error::no_such_record(index, total));
+        }
+        let file = starts.partition_point(|&start| start <= index).saturating_sub(1);
+        Ok((file, index - starts.get(file).copied().unwrap_or(0)))
+    }
+
+    fn find(&self, index: u64) -> Result<(&RecordFile, u64)> {
+        let (file, local) = self.find_number(index)?;
+        self.files.get(file).map(|file| (file, local)).ok_or_else(|| Error::no_such_record(index, 0))
+    }
+}
+
+impl std::fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.files.iter().map(|file| file.source.name()).collect();
+        f.debug_struct("Dataset").field("format", &self.format().id()).field("files", &names).finish()
+    }
+}
+
+impl RecordFile {
+    fn open(path: &Path, options: &OpenOptions) -> Result<RecordFile> {
+        let input = Input::open(path, options)?;
+        match (input.source().cloned(), input.reader(options)?) {
+            (Some(source), Some(OpenReader { reader, notice })) => Ok(RecordFile { source, reader, notice }),
+            _ => Err(Error::invalid("not a file").in_file(crate::io::display_name(path))),
+        }
+    }
+
+    /// Files of one dataset have one format and, where records have a shape, one shape.
+    fn check_fits(&self, other: &RecordFile) -> Result<()> {
+        let (mine, theirs) = (self.reader.format().id(), other.reader.format().id());
+        if mine != theirs {
+            return Err(Error::invalid(format!(
+                "a dataset has one format, and {} is {mine}",
+                self.source.name()
+            ))
+            .expected_found(mine, theirs)
+            .in_file(other.source.name()));
+        }
+        let shape = |file: &RecordFile| -> Result<String> {
+            let info = file.reader.info()?;
+            Ok(match (info.dtype, info.shape) {
+                (Some(dtype), Some(shape)) => {
+                    format!("{dtype} records of shape {:?}", shape.get(1..).unwrap_or_default())
+                }
+                _ => String::new(),
+            })
+        };
+        let (mine, theirs) = (shape(self)?, shape(other)?);
+        if mine != theirs {
+            return Err(Error::invalid(format!("its records differ from those of {}", self.source.name()))
+                .expected_found(mine, theirs)
+                .in_file(other.source.name())
+                .with_hint("name the files that belong together, or open them one by one"));
+        }
+        Ok(())
+    }
+}
+
+/// The files that paths, directories and patterns stand for; never an empty list.
+///
+/// # Errors
+/// A path that is not there, a directory or pattern without a record file.
+pub fn expand(paths: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        if path.is_dir() {
+            files.extend(files_of_directory(path)?);
+        } else if path.exists() {
+            files.push(path.to_owned());
+        } else {
+            files.extend(files_of_pattern(path)?);
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::invalid("no file was named"));
+    }
+    Ok(files)
+}
+
+fn files_of_directory(path: &Path) -> Result<Vec<PathBuf>> {
+    let name = crate::io::display_name(path);
+    let io_error = |error| Error::io("cannot list", error).in_file(name.clone());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io_error)? {
+        let entry = entry.map_err(io_error)?.path();
+        if entry.is_file() && format::by_name(&entry).is_some() {
+            files.push(entry);
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::invalid("the directory has no record files in it")
+            .in_file(name)
+            .with_hint("files are taken by their names there; name other files one by one"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn files_of_pattern(path: &Path) -> Result<Vec<PathBuf>> {
+    let name = crate::io::display_name(path);
+    let missing = || Error::io("cannot open", std::io::ErrorKind::NotFound.into()).in_file(name.clone());
+    let pattern = path.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
+    let matches = glob::glob(pattern).map_err(|error| {
+        Error::invalid(format!("not a glob pattern: {}", error.msg)).in_file(name.clone())
+    })?;
+    let mut files: Vec<PathBuf> =
+        matches.filter_map(|entry| entry.ok()).filter(|path| path.is_file()).collect();
+    if files.is_empty() {
+        return Err(Error::invalid("no file matches the pattern").in_file(name));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Opens a file of labels: IDX, one number a record.
+pub(crate) fn open_label_file(path: &Path, options: &OpenOptions) -> Result<LabelFile> {
+    let mut options = options.clone();
+    options.format = Some(format::idx::FORMAT.id().to_owned());
+    let file = RecordFile::open(path, &options)?;
+    let info = file.reader.info()?;
+    match (info.dtype, info.shape.as_deref()) {
+        (Some(dtype), Some([_])) => Ok(LabelFile { reader: file.reader, dtype, source: file.source }),
+        (_, shape) => Err(Error::invalid("a label file has one dimension")
+            .expected_found("a shape of one dimension", format!("{:?}", shape.unwrap_or_default()))
+            .in_file(file.source.name())),
+    }
+}
+
+/// The scan in progress, and what it reads.
+type Current<'a> = (Box<dyn Scan>, &'a Arc<dyn ReadAt>);
+
+/// Iterator over the records of a dataset, see [`Dataset::iter`].
+pub struct Records<'a> {
+    dataset: &'a Dataset,
+    next_file: usize,
+    current: Option<Current<'a>>,
+}
+
+impl Records<'_> {
+    fn step(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let Some((scan, source)) = &mut self.current else {
+                let Some(file) = self.dataset.files.get(self.next_file) else { return Ok(None) };
+                self.next_file += 1;
+                let window = Window::new(file.source.clone());
+                let scan = file.reader.format().scan(window, &self.dataset.options)?;
+                self.current = Some((scan, &file.source));
+                continue;
+            };
+            match scan.next_event()? {
+                Event::Record(record) => return Ok(Some(lend(source, record.data))),
+                Event::Damage(damage) if !self.dataset.options.skip_damage => {
+                    return Err(damage.into_error(source.name()));
+                }
+                Event::End => self.current = None,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<Bytes>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.as_ref().is_err_and(|error| error.kind() != ErrorKind::Corrupt) {
+            // A system error would come again for ever: this file is over.
+            self.current = None;
+        }
+        step.transpose()
+    }
+}
+
+/// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
+fn lend(source: &Arc<dyn ReadAt>, data: &[u8]) -> Bytes {
+    let within = source.as_slice().and_then(|all| {
+        let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)? as u64;
+        let end = begin.checked_add(data.len() as u64)?;
+        (end <= all.len() as u64).then_some(begin..end)
+    });
+    within.and_then(|range| source.bytes(range).ok()).unwrap_or_else(|| Bytes::copy_from_slice(data))
+}

@@ -1,0 +1,5 @@
+//! Which record comes when.
+
+mod permutation;
+
+pub use permutation::Permutation;

@@ -1,0 +1,166 @@
+//! Walking a scan and holding it to its promises.
+
+use crate::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
+use crate::io::Window;
+use crate::position::{Position, PositionList};
+
+/// Everything a scan yielded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Walk {
+    /// The records.
+    pub records: Vec<WalkedRecord>,
+    /// What the metadata says.
+    pub contents: Vec<Content>,
+    /// The damage.
+    pub damage: Vec<Damage>,
+    /// The notices.
+    pub notices: Vec<Notice>,
+    /// Bytes of records, metadata and damage.
+    pub bytes: (u64, u64, u64),
+}
+
+/// A record met on a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkedRecord {
+    /// Where.
+    pub position: Position,
+    /// Its bytes.
+    pub data: Vec<u8>,
+    /// What its checksum says.
+    pub checksum: Option<bool>,
+}
+
+impl Walk {
+    /// The records' bytes alone.
+    pub fn data(&self) -> Vec<&[u8]> {
+        self.records.iter().map(|record| &record.data[..]).collect()
+    }
+}
+
+/// Scans to the end, checking the promises of [`Scan`](crate::format::Scan): events follow each
+/// other without gap or overlap from byte 0 to `length` (where that is known), every event
+/// advances or belongs to the frame before it, positions increase, and `End` stays `End`.
+///
+/// # Errors
+/// The broken promise, or the scan's own error, as a sentence.
+pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Result<Walk, String> {
+    let length = window.remaining();
+    let mut scan =
+        format.scan(window, options).map_err(|error| format!("the scan does not start: {error}"))?;
+    let mut walk = Walk::default();
+    let mut positions = PositionList::new();
+    let mut at = 0u64;
+    let mut idle = 0;
+    loop {
+        let event = scan.next_event().map_err(|error| format!("scan error at {at}: {error}"))?;
+        let span = match event {
+            Event::Record(record) => {
+                positions.push(record.position).map_err(|error| format!("record at {at}: {error}"))?;
+                // A frame's bytes are the first record's; a frame of an empty record may have none.
+                if record.position.item > 0 && !record.span.is_empty() {
+                    return Err(format!("record {:?} has the span {:?}", record.position, record.span));
+                }
+                walk.bytes.0 += record.span.end - record.span.start;
+                walk.records.push(WalkedRecord {
+                    position: record.position,
+                    data: record.data.to_vec(),
+                    checksum: match record.checksum {
+                        Checksum::Verified => Some(true),
+                        Checksum::Unchecked => Some(false),
+                        Checksum::Absent => None,
+                    },
+                });
+                idle = 0;
+                record.span
+            }
+            Event::Metadata(metadata) => {
+                walk.bytes.1 += metadata.span.end - metadata.span.start;
+                walk.contents.push(metadata.content);
+                metadata.span
+            }
+            Event::Damage(damage) => {
+                if damage.record != walk.records.len() as u64 {
+                    return Err(format!(
+                        "damage after {} records says {}",
+                        walk.records.len(),
+                        damage.record
+                    ));
+                }
+                if damage.reason.is_empty() {
+                    return Err(format!("damage at {at} without a reason"));
+                }
+                walk.bytes.2 += damage.end.checked_sub(damage.begin).ok_or("damage ends before it begins")?;
+                let span = damage.begin..damage.end;
+                walk.damage.push(damage);
+                span
+            }
+            Event::Notice(notice) => {
+                walk.notices.push(notice);
+                at..at
+            }
+            Event::End => break,
+        };
+        if span.start != at || span.end < at {
+            return Err(format!("an event covers {span:?}, but byte {at} comes next"));
+        }
+        idle = if span.end == at { idle + 1 } else { 0 };
+        if idle > 64 {
+            return Err(format!("the scan stands still at byte {at}"));
+        }
+        at = span.end;
+    }
+    match scan.next_event() {
+        Ok(Event::End) => {}
+        other => return Err(format!("after the end comes {other:?}")),
+    }
+    match length {
+        Some(length) if length != at => Err(format!("the scan ends at byte {at} of {length}")),
+        _ => Ok(walk),
+    }
+}
+
+/// Holds a reader against what the scan of the same, sound file yielded: count, positions, single
+/// reads, batches in any order with repeats, and refusal of numbers past the end.
+///
+/// # Errors
+/// The difference, as a sentence.
+pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String> {
+    let text = |error: crate::Error| error.to_string();
+    let count = reader.count().map_err(text)?;
+    if count != walk.records.len() as u64 {
+        return Err(format!("the reader counts {count} records, the scan {}", walk.records.len()));
+    }
+    let mut order = Vec::new();
+    for (index, record) in (0..count).zip(&walk.records) {
+        let location = reader.locate(index).map_err(text)?;
+        if location.position != record.position {
+            return Err(format!(
+                "record {index} is at {:?}, not at {:?}",
+                location.position, record.position
+            ));
+        }
+        if reader.read(index).map_err(text)? != record.data {
+            return Err(format!("record {index} reads differently from the scan"));
+        }
+        order.insert(order.len() / 2, index);
+        if index % 3 == 0 {
+            order.push(index);
+        }
+    }
+    let batch = reader.read_batch(&order).map_err(text)?;
+    let expected = |index: &u64| usize::try_from(*index).ok().and_then(|index| walk.records.get(index));
+    if batch.len() != order.len()
+        || !batch
+            .iter()
+            .zip(&order)
+            .all(|(data, index)| expected(index).is_some_and(|record| record.data == data))
+    {
+        return Err("a batch differs from the single records".to_owned());
+    }
+    for index in [count, count + 1, u64::MAX] {
+        if reader.read(index).is_ok() || reader.locate(index).is_ok() || reader.read_batch(&[index]).is_ok() {
+            return Err(format!("record {index} of {count} is not refused"));
+        }
+    }
+    Ok(())
+}
