@@ -1,1 +1,56 @@
-fn main() {}
+//! Set-up and checks of this repository: `cargo xtask test | ci | interop | fuzz`.
+//!
+//! Every command installs what it needs below `target/` (system packages apart) and can be run on
+//! a machine with nothing but Rust and Python.
+
+mod fuzz;
+mod run;
+
+use run::{Failure, cargo};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test               every test of the workspace
+  ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
+  fuzz [SECONDS]     every fuzz target for that long (60)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["test"] => test(),
+        ["ci"] => ci(),
+        ["fuzz"] => fuzz::run_all(60),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run_all(seconds),
+            Err(_) => Err(Failure::new(format!("{seconds:?} is not a number of seconds"))),
+        },
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The README's test command.
+fn test() -> Result<(), Failure> {
+    cargo(&["test", "--workspace"])
+}
+
+fn ci() -> Result<(), Failure> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    run::command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    test()?;
+    fuzz::run_all(60)
+}
