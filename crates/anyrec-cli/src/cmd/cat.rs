@@ -1,0 +1,125 @@
+//! `anyrec cat`: raw records to stdout.
+
+use crate::arguments::Reading;
+use crate::output::Outcome;
+use crate::range::RecordRange;
+use anyhow::{Result, bail};
+use anyrec::Dataset;
+use anyrec::format::mxnet::guess_tags;
+use anyrec::format::{Event, Key};
+use clap::Args;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+
+/// Write records' raw bytes to stdout
+///
+/// Ranges are numbers (7, -1 for the last), half-open ranges (0..10, 5.., ..) or, with --key,
+/// keys of an MXNet index file.
+#[derive(Debug, Args)]
+pub struct Cat {
+    /// A file, directory, glob pattern, or - for standard input
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Which records (default: all)
+    #[arg(value_name = "RANGE", allow_hyphen_values = true)]
+    ranges: Vec<RecordRange>,
+    /// The record with this key (may be repeated)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    key: Vec<String>,
+    /// Write this after every record (\n, \t and \0 are understood)
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    separator: String,
+    /// MXNet image records: the payload without its header
+    #[arg(long)]
+    strip_header: bool,
+    /// Send binary data to a terminal all the same
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Cat {
+    pub fn run(self) -> Result<Outcome> {
+        let mut sink = Sink {
+            out: BufWriter::with_capacity(1 << 18, io::stdout().lock()),
+            refuse_binary: io::stdout().is_terminal() && !self.force,
+            separator: self.separator.replace("\\n", "\n").replace("\\t", "\t").replace("\\0", "\0"),
+            strip_header: self.strip_header,
+        };
+        let options = self.reading.options()?;
+        let everything = self.ranges.is_empty() && self.key.is_empty();
+        if everything || super::is_stdin(&self.path) {
+            if !everything {
+                bail!(
+                    "a stream is written from its first record to its last: save it to a file to pick records"
+                );
+            }
+            for path in super::expand(std::slice::from_ref(&self.path))? {
+                let input = super::open(&path, &options)?;
+                let name = input.name().to_owned();
+                let mut scan = input.scan(&options)?;
+                loop {
+                    match scan.next_event()? {
+                        Event::Record(record) => sink.put(record.data)?,
+                        Event::Damage(damage) => {
+                            sink.out.flush()?;
+                            return Err(damage.into_error(&name).into());
+                        }
+                        Event::End => break,
+                        _ => {}
+                    }
+                }
+            }
+        } else {
+            let dataset = Dataset::open(&[&self.path], &options)?;
+            for range in &self.ranges {
+                for index in range.resolve(dataset.len()?)? {
+                    sink.put(&dataset.read(index)?)?;
+                }
+            }
+            for key in &self.key {
+                sink.put(&dataset.read(find_key(&dataset, key)?)?)?;
+            }
+        }
+        sink.out.flush()?;
+        Ok(Outcome::Sound)
+    }
+}
+
+/// The number of the record with a key: as a whole number if it is one, else as text.
+fn find_key(dataset: &Dataset, text: &str) -> Result<u64> {
+    let as_text = Key::Text(text.into());
+    let candidates = text.parse().ok().map(Key::Int).into_iter().chain([as_text]);
+    for key in candidates {
+        if let Some(index) = dataset.find_key(&key)? {
+            return Ok(index);
+        }
+    }
+    bail!("there is no record with the key {text:?}")
+}
+
+struct Sink {
+    out: BufWriter<io::StdoutLock<'static>>,
+    refuse_binary: bool,
+    separator: String,
+    strip_header: bool,
+}
+
+impl Sink {
+    fn put(&mut self, record: &[u8]) -> Result<()> {
+        let header = if self.strip_header { guess_tags(record).header_length } else { 0 };
+        let record = record.get(header..).unwrap_or_default();
+        let printable = |bytes: &[u8]| {
+            std::str::from_utf8(bytes)
+                .is_ok_and(|text| text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')))
+        };
+        if self.refuse_binary && !printable(record) {
+            bail!(
+                "the record is binary and would garble the terminal: send it to a file or a pipe, or use --force"
+            );
+        }
+        self.out.write_all(record)?;
+        Ok(self.out.write_all(self.separator.as_bytes())?)
+    }
+}

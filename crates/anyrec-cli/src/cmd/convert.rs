@@ -1,0 +1,202 @@
+//! `anyrec convert`: any format to any other.
+
+use crate::arguments::Reading;
+use crate::output::{Out, Outcome, tell, tell_notices};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::{Context, Result};
+use anyrec::convert::{Conversion, ConvertOptions, Shards};
+use anyrec::format::{self, ElementType, Format};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Convert files of any format to any other
+///
+/// The output's format is that of its name, unless --to says otherwise. Several inputs are joined
+/// in the order given. Keys and labels go along where the output has a place for them; what has
+/// none is told.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// Files, directories, glob patterns, or - for standard input
+    #[arg(required = true, value_name = "IN")]
+    inputs: Vec<PathBuf>,
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    #[command(flatten)]
+    writing: Writing,
+    /// Cut the output into N files of equal numbers of records
+    #[arg(long, value_name = "N", conflicts_with = "shard_size")]
+    shards: Option<u64>,
+    /// Cut the output into files of at most this many bytes of records (512M, 2G, ...)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    shard_size: Option<u64>,
+    /// Leave damage out instead of stopping at it
+    #[arg(long)]
+    skip_damage: bool,
+    /// MXNet image records: write the payload without its header
+    #[arg(long)]
+    strip_header: bool,
+    /// IDX: the file of labels that goes with the images, to read or to write
+    #[arg(long, value_name = "FILE")]
+    pairs: Option<PathBuf>,
+    /// IDX: element type of the label file to write (default uint8)
+    #[arg(long, value_name = "TYPE", value_parser = parse_dtype)]
+    label_dtype: Option<ElementType>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// How outputs are written.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Writing")]
+pub struct Writing {
+    /// The output's format: mxnet, ffrecord, grail or idx
+    #[arg(long, value_name = "ID")]
+    pub to: Option<String>,
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// GRAIL: transform blocks, e.g. zstd, "zstd 9", flate, aes-256-gcm (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub transformer: Vec<String>,
+    /// GRAIL: items a block
+    #[arg(long, value_name = "N")]
+    pub max_items: Option<u64>,
+    /// IDX: element type of the records (default uint8)
+    #[arg(long, value_name = "TYPE", value_parser = parse_dtype)]
+    pub dtype: Option<ElementType>,
+    /// IDX: shape of one record, e.g. 28,28
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub shape: Option<Vec<u64>>,
+}
+
+impl Writing {
+    /// The output's format: the one named, else by the output's name.
+    pub fn format(&self, output: &Path) -> Result<&'static dyn Format> {
+        match &self.to {
+            Some(id) => format::by_id(id)
+                .with_context(|| format!("there is no format {id:?}: mxnet, ffrecord, grail or idx")),
+            None => format::by_name(output).with_context(|| {
+                format!(
+                    "the name {} tells no format: say --to mxnet, ffrecord, grail or idx",
+                    super::show(output)
+                )
+            }),
+        }
+    }
+
+    /// Puts these words into the library's options.
+    pub fn apply(&self, options: &mut ConvertOptions) {
+        let write = &mut options.write;
+        write.overwrite = self.force;
+        write.transformers.clone_from(&self.transformer);
+        write.registry = options.open.transformers.clone();
+        write.max_items = self.max_items;
+        write.dtype = self.dtype;
+        write.item_shape.clone_from(&self.shape);
+    }
+}
+
+impl Convert {
+    pub fn run(self) -> Result<Outcome> {
+        let to = self.writing.format(&self.output)?;
+        let mut options = ConvertOptions::default();
+        options.open = self.reading.options()?;
+        options.open.skip_damage = self.skip_damage;
+        self.writing.apply(&mut options);
+        options.strip_header = self.strip_header;
+        options.shards = match (self.shards, self.shard_size) {
+            (Some(count), _) => Shards::Count(count),
+            (_, Some(size)) => Shards::Bytes(size),
+            _ => Shards::One,
+        };
+        if let Some(pairs) = self.pairs {
+            // A label file is written beside an IDX output made of labelled records, read otherwise.
+            if to.id() == "idx" && self.strip_header {
+                options.label_output = Some(pairs);
+            } else {
+                options.labels = Some(pairs);
+            }
+        }
+        options.label_dtype = self.label_dtype;
+        let conversion = run(&self.inputs, &self.output, to, &options)?;
+        report(&conversion, self.json)
+    }
+}
+
+/// Converts with a progress bar.
+pub fn run(
+    inputs: &[PathBuf],
+    output: &Path,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+) -> Result<Conversion> {
+    let inputs = super::expand(inputs)?
+        .iter()
+        .map(|path| super::open(path, &options.open))
+        .collect::<anyrec::Result<Vec<_>>>()?;
+    let progress = Progress::new("convert", inputs.iter().filter_map(anyrec::Input::length).sum());
+    Ok(anyrec::convert::convert(inputs, output, to, options, &mut |done| progress.at(done))?)
+}
+
+/// Says what was written.
+pub fn report(conversion: &Conversion, as_json: bool) -> Result<Outcome> {
+    let mut out = Out::new();
+    if as_json {
+        let outputs: Vec<_> = conversion
+            .outputs
+            .iter()
+            .map(|(path, written)| json!({"path": super::path_json(path), "records": written.records, "bytes": written.bytes}))
+            .collect();
+        let notices: Vec<_> = conversion.notices.iter().map(|notice| &notice.message).collect();
+        out.json(&json!({"records": conversion.records, "outputs": outputs, "skipped": conversion.skipped, "notices": notices}))?;
+    } else {
+        for (path, written) in &conversion.outputs {
+            out.line(format!(
+                "{}wrote{}  {} ({}) to {}",
+                term::GREEN,
+                term::RESET,
+                term::plural(written.records, "record"),
+                term::bytes(written.bytes),
+                super::show(path)
+            ))?;
+        }
+    }
+    out.finish()?;
+    for skipped in &conversion.skipped {
+        tell(format!("{}skipped:{} {}", term::RED, term::RESET, term::clean(skipped)));
+    }
+    tell_notices("", &conversion.notices);
+    Ok(if conversion.skipped.is_empty() { Outcome::Sound } else { Outcome::Damage })
+}
+
+/// `512M`, `2G`, `1000000`: binary units.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("{text:?} is not a size: 1000, 64K, 512M, 2G")),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|&size| size > 0)
+        .ok_or_else(|| format!("{text:?} is not a size: 1000, 64K, 512M, 2G"))
+}
+
+fn parse_dtype(text: &str) -> Result<ElementType, String> {
+    ElementType::from_name(text).ok_or_else(|| {
+        let names: Vec<_> = ElementType::ALL.iter().map(|element| element.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}

@@ -1,0 +1,415 @@
+//! `anyrec info`: what a file is and what is in it.
+
+use super::ls::label_json;
+use crate::arguments::Reading;
+use crate::output::{Out, Outcome, tell_notices};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::Result;
+use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
+use anyrec::format::{Content, Event, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
+use anyrec::image::sniff;
+use anyrec::{Input, Sizes, Table};
+use clap::Args;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+/// Say what files are and what is in them
+///
+/// Format and version, records, sizes, checksums, header, trailer, shape, labels, index. Reads
+/// the whole file once, without computing checksums: `anyrec verify` does that.
+#[derive(Debug, Args)]
+pub struct Info {
+    /// Files, directories, glob patterns, or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// One JSON object a file
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Different labels counted one by one; a file with more has regression targets, not classes.
+const CLASSES: usize = 1_000_000;
+/// Exact sizes kept for the median; beyond that every n-th is enough.
+const SAMPLED_SIZES: usize = 1 << 20;
+
+/// What the metadata says, in JSON's words.
+#[derive(Debug, Default)]
+pub struct Description {
+    pub header: Value,
+    pub trailer: Value,
+    pub shape: Value,
+    pub dtype: Value,
+}
+
+impl Description {
+    pub fn from_contents(contents: &[Content]) -> Description {
+        let mut description = Description::default();
+        for content in contents {
+            match content {
+                Content::Header(pairs) => {
+                    description.header = pairs
+                        .iter()
+                        .map(|(key, value)| json!([key.to_string(), header_json(value)]))
+                        .collect();
+                }
+                Content::Trailer(trailer) => {
+                    description.trailer = json!({"size": trailer.len(), "sha256": super::sha256(trailer)});
+                }
+                Content::Shape { dtype, shape } => {
+                    description.shape = json!(shape);
+                    description.dtype = dtype.name().into();
+                }
+                _ => {}
+            }
+        }
+        description
+    }
+}
+
+fn header_json(value: &HeaderValue) -> Value {
+    match value {
+        HeaderValue::Bool(value) => json!(value),
+        HeaderValue::Int(value) => json!(value),
+        HeaderValue::Uint(value) => json!(value),
+        other => other.to_string().into(),
+    }
+}
+
+/// What one pass over a file gathers.
+#[derive(Default)]
+struct Gathered {
+    sizes: Sizes,
+    sampled: Vec<u64>,
+    stride: u64,
+    kinds: BTreeMap<String, u64>,
+    labelled: u64,
+    classes: HashMap<u64, u64>,
+    label_width: usize,
+    contents: Vec<Content>,
+    damage: Vec<Value>,
+    notices: Vec<Notice>,
+    bytes: u64,
+}
+
+impl Gathered {
+    fn add(&mut self, record: &[u8], tags: &Tags) {
+        let size = record.len() as u64;
+        if self.sizes.count.is_multiple_of(self.stride.max(1)) {
+            self.sampled.push(size);
+            if self.sampled.len() > SAMPLED_SIZES {
+                let mut at = 0;
+                self.sampled.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.stride = self.stride.max(1) * 2;
+            }
+        }
+        self.sizes.add(size);
+        let payload = record.get(tags.header_length..).unwrap_or(record);
+        // `jpeg 500x375` counts as jpeg.
+        let kind = sniff(payload).to_string();
+        let kind = kind.split(' ').next().unwrap_or_default();
+        match self.kinds.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.kinds.insert(kind.to_owned(), 1)),
+        }
+        let (first, width) = match &tags.label {
+            Some(Label::Scalar(label)) => (Some(*label), 1),
+            Some(Label::Array(labels)) => (labels.first().copied(), labels.len()),
+            None => return,
+        };
+        self.labelled += 1;
+        self.label_width = self.label_width.max(width);
+        if let Some(first) = first
+            && (self.classes.len() < CLASSES || self.classes.contains_key(&first.to_bits()))
+        {
+            *self.classes.entry(first.to_bits()).or_insert(0) += 1;
+        }
+    }
+
+    /// The most frequent labels, most frequent first.
+    fn frequent(&self) -> Vec<(f64, u64)> {
+        let mut all: Vec<(f64, u64)> =
+            self.classes.iter().map(|(bits, count)| (f64::from_bits(*bits), *count)).collect();
+        all.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.total_cmp(&other.0)));
+        all.truncate(5);
+        all
+    }
+
+    fn median(&mut self) -> u64 {
+        self.sampled.sort_unstable();
+        self.sampled.get(self.sampled.len() / 2).copied().unwrap_or(0)
+    }
+
+    fn mean(&self) -> u64 {
+        self.sizes.sum.checked_div(self.sizes.count).unwrap_or(0)
+    }
+}
+
+impl Info {
+    pub fn run(self) -> Result<Outcome> {
+        let mut options = self.reading.options()?;
+        options.verify = false;
+        options.skip_damage = true;
+        let mut out = Out::new();
+        let mut outcome = Outcome::Sound;
+        for (number, path) in super::expand(&self.paths)?.into_iter().enumerate() {
+            let mut input = super::open(&path, &options)?;
+            let version = input.format().version(input.head()?);
+            let (name, format) = (input.name().to_owned(), input.format());
+            let companions = Companions::of(&input, &options)?;
+            let mut gathered = gather(input, &options)?;
+            if self.json {
+                out.json(&to_json(&name, format, version, &companions, &mut gathered))?;
+            } else {
+                if number > 0 {
+                    out.line("")?;
+                }
+                print(&mut out, &name, format, version, &companions, &mut gathered)?;
+                tell_notices(&name, &gathered.notices);
+            }
+            if !gathered.damage.is_empty() {
+                outcome = Outcome::Damage;
+            }
+        }
+        out.finish()?;
+        Ok(outcome)
+    }
+}
+
+fn gather(input: Input, options: &OpenOptions) -> Result<Gathered> {
+    let progress = Progress::new("info", input.length().unwrap_or(0));
+    let mut gathered = Gathered::default();
+    let reader = input.reader_for_tags(options)?;
+    let stream_of_images = reader.is_none() && input.format().id() == "mxnet";
+    let mut scan = input.scan(options)?;
+    loop {
+        let end = match scan.next_event()? {
+            Event::Record(record) => {
+                let tags = match &reader {
+                    Some(reader) => reader.tags(gathered.sizes.count, record.position, record.data)?,
+                    None if stream_of_images => guess_tags(record.data),
+                    None => Tags::none(),
+                };
+                gathered.add(record.data, &tags);
+                record.span.end
+            }
+            Event::Metadata(metadata) => {
+                gathered.contents.push(metadata.content);
+                metadata.span.end
+            }
+            Event::Damage(damage) => {
+                gathered.damage.push(super::verify::damage_json(&damage));
+                damage.end
+            }
+            Event::Notice(notice) => {
+                gathered.notices.push(notice);
+                continue;
+            }
+            _ => return Ok(gathered),
+        };
+        gathered.bytes = gathered.bytes.max(end);
+        progress.at(end);
+    }
+}
+
+/// What stands beside a file, in words.
+#[derive(Debug, Default)]
+struct Companions {
+    index: Option<String>,
+    table: Option<String>,
+    insightface: Option<String>,
+}
+
+impl Companions {
+    fn of(input: &Input, options: &OpenOptions) -> Result<Companions> {
+        let mut companions = Companions::default();
+        let Some(source) = input.source() else { return Ok(companions) };
+        if let Some(path) = source.path().filter(|path| Table::path_for(path).exists()) {
+            companions.table = Some(match Table::load(path) {
+                Ok(table) => format!("fits the file ({})", term::plural(table.positions().len(), "record")),
+                Err(error) => error.to_string(),
+            });
+        }
+        if input.format().id() == "mxnet" {
+            let reader = Reader::open(source.clone(), options)?;
+            companions.index = Some(match (reader.index_path(), reader.index()) {
+                (_, Err(error)) => error.to_string(),
+                (Some(path), Ok(Some(index))) => {
+                    format!("{} ({} keys)", super::show(path), term::count(index.len() as u64))
+                }
+                (_, Ok(_)) => "none: `anyrec index` writes one".to_owned(),
+            });
+            if let Ok(faces) = InsightFace::open(&reader)
+                && faces.has_header()
+            {
+                companions.insightface = Some(describe_faces(&faces));
+            }
+        }
+        Ok(companions)
+    }
+}
+
+/// `5 822 653 images of 85 742 identities, 112x112`
+fn describe_faces(faces: &InsightFace<'_>) -> String {
+    let identities = faces.identity_keys();
+    let size = faces.property().map_or(String::new(), |property| {
+        format!(
+            ", {} classes of {}x{} in `property`",
+            term::count(property.classes),
+            property.width,
+            property.height
+        )
+    });
+    let images = term::plural(faces.image_count(), "image");
+    format!("{images} of {} identities{size}", term::count(identities.end.saturating_sub(identities.start)))
+}
+
+fn to_json(
+    name: &str,
+    format: &dyn anyrec::format::Format,
+    version: &str,
+    companions: &Companions,
+    gathered: &mut Gathered,
+) -> Value {
+    let description = Description::from_contents(&gathered.contents);
+    let frequent: Vec<Value> = gathered
+        .frequent()
+        .into_iter()
+        .map(|(label, count)| json!({"label": label_json(&Label::Scalar(label)), "count": count}))
+        .collect();
+    let labels = (gathered.labelled > 0).then(|| {
+        json!({
+            "count": gathered.labelled,
+            "classes": gathered.classes.len(),
+            "width": gathered.label_width,
+            "most_frequent": frequent,
+        })
+    });
+    json!({
+        "path": name,
+        "format": format.id(),
+        "version": version,
+        "records": gathered.sizes.count,
+        "bytes": gathered.bytes,
+        "checksummed": format.capabilities().checksummed,
+        "header": description.header,
+        "trailer": description.trailer,
+        "shape": description.shape,
+        "dtype": description.dtype,
+        "damage": gathered.damage,
+        "sizes": {
+            "min": gathered.sizes.min,
+            "median": gathered.median(),
+            "mean": gathered.mean(),
+            "max": gathered.sizes.max,
+            "total": gathered.sizes.sum,
+        },
+        "kinds": gathered.kinds,
+        "labels": labels,
+        "index": companions.index,
+        "table": companions.table,
+        "insightface": companions.insightface,
+        "notices": gathered.notices.iter().map(|notice| &notice.message).collect::<Vec<_>>(),
+    })
+}
+
+fn print(
+    out: &mut Out,
+    name: &str,
+    format: &dyn anyrec::format::Format,
+    version: &str,
+    companions: &Companions,
+    gathered: &mut Gathered,
+) -> Result<()> {
+    let mut row =
+        |label: &str, text: String| out.line(format!("{}{label:<12}{} {text}", term::CYAN, term::RESET));
+    let version = if version.is_empty() { String::new() } else { format!(", version {version}") };
+    row("file", name.to_owned())?;
+    row("format", format!("{}{version}", format.name()))?;
+    row("records", term::count(gathered.sizes.count))?;
+    row("bytes", format!("{} ({})", term::count(gathered.bytes), term::bytes(gathered.bytes)))?;
+    let (median, mean, sizes) = (gathered.median(), gathered.mean(), &gathered.sizes);
+    if sizes.count > 0 {
+        row(
+            "sizes",
+            format!(
+                "min {}, median {}, mean {}, max {}",
+                term::bytes(sizes.min),
+                term::bytes(median),
+                term::bytes(mean),
+                term::bytes(sizes.max)
+            ),
+        )?;
+        for (bits, &count) in sizes.histogram.iter().enumerate().filter(|(_, count)| **count > 0) {
+            row("", histogram_line(bits, count, sizes.histogram.iter().copied().max().unwrap_or(1)))?;
+        }
+    }
+    row(
+        "checksums",
+        if format.capabilities().checksummed { "yes".into() } else { "none in this format".into() },
+    )?;
+    for content in &gathered.contents {
+        match content {
+            Content::Header(pairs) => {
+                for (key, value) in pairs {
+                    row("header", format!("{} = {}", term::escape(key), term::clean(&value.to_string())))?;
+                }
+            }
+            Content::Trailer(trailer) => row("trailer", term::bytes(trailer.len() as u64))?,
+            Content::Shape { dtype, shape } => row("array", format!("{dtype} {shape:?}"))?,
+            _ => {}
+        }
+    }
+    let kinds: Vec<String> =
+        gathered.kinds.iter().map(|(kind, count)| format!("{kind} {}", term::count(*count))).collect();
+    if !kinds.is_empty() {
+        row("payloads", kinds.join(", "))?;
+    }
+    if gathered.labelled > 0 {
+        let frequent: Vec<_> = gathered
+            .frequent()
+            .iter()
+            .map(|(label, count)| format!("{label} ({})", term::count(*count)))
+            .collect();
+        row(
+            "labels",
+            format!(
+                "{} labelled, {} classes, most frequent {}",
+                term::plural(gathered.labelled, "record"),
+                term::count(gathered.classes.len() as u64),
+                frequent.join(", ")
+            ),
+        )?;
+    }
+    for (label, text) in [
+        ("index file", &companions.index),
+        ("table", &companions.table),
+        ("InsightFace", &companions.insightface),
+    ] {
+        if let Some(text) = text {
+            row(label, term::clean(text))?;
+        }
+    }
+    if !gathered.damage.is_empty() {
+        let places = term::plural(gathered.damage.len() as u64, "place");
+        row("damage", format!("{}{places}{}: `anyrec verify` lists them", term::RED, term::RESET))?;
+    }
+    Ok(())
+}
+
+/// `64..127 B  ████████ 1 024`
+fn histogram_line(bits: usize, count: u64, most: u64) -> String {
+    const WIDTH: u64 = 32;
+    let range = match bits {
+        0 => "empty".to_owned(),
+        _ => format!("from {}", term::bytes(1u64 << (bits - 1))),
+    };
+    let length = usize::try_from(count.saturating_mul(WIDTH).div_ceil(most.max(1))).unwrap_or(0);
+    format!("{range:>14} {} {}", "█".repeat(length), term::count(count))
+}

@@ -1,0 +1,119 @@
+//! The commands, one file each, and the little they share.
+
+pub mod cat;
+pub mod completions;
+pub mod convert;
+pub mod index;
+pub mod info;
+pub mod ls;
+pub mod man;
+pub mod merge;
+pub mod repair;
+pub mod shuffle;
+pub mod split;
+pub mod verify;
+
+use crate::arguments::{Arguments, Command};
+use crate::output::Outcome;
+use crate::term;
+use anyhow::{Context, Result};
+use anyrec::Input;
+use anyrec::format::OpenOptions;
+use anyrec::format::grail::transform::Registry;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Runs the command that was asked for.
+pub fn run(arguments: Arguments) -> Result<Outcome> {
+    match arguments.color.as_str() {
+        "always" => anstream::ColorChoice::Always,
+        "never" => anstream::ColorChoice::Never,
+        _ => anstream::ColorChoice::Auto,
+    }
+    .write_global();
+    match arguments.command {
+        Command::Info(command) => command.run(),
+        Command::Ls(command) => command.run(),
+        Command::Cat(command) => command.run(),
+        Command::Verify(command) => command.run(),
+        Command::Repair(command) => command.run(),
+        Command::Index(command) => command.run(),
+        Command::Convert(command) => command.run(),
+        Command::Shuffle(command) => command.run(),
+        Command::Split(command) => command.run(),
+        Command::Merge(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
+    }
+}
+
+/// Whether a path means standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The files that paths, directories and patterns stand for; `-` stays.
+pub fn expand(paths: &[PathBuf]) -> anyrec::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if is_stdin(path) {
+            files.push(path.clone());
+        } else {
+            files.extend(anyrec::expand(&[path])?);
+        }
+    }
+    Ok(files)
+}
+
+/// Opens a file, or standard input for `-`.
+pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Input> {
+    if is_stdin(path) {
+        Input::stream("stdin", std::io::stdin(), options)
+    } else {
+        Input::open(path, options)
+    }
+}
+
+/// A path for people.
+pub fn show(path: &Path) -> String {
+    term::escape(path.as_os_str().as_bytes())
+}
+
+/// A path for a script: as it is where it is UTF-8, escaped otherwise.
+pub fn path_json(path: &Path) -> serde_json::Value {
+    path.to_str().map_or_else(|| show(path), str::to_owned).into()
+}
+
+/// Transformers that know the key in a file: 32 raw bytes, or 64 hexadecimal digits.
+pub fn registry_with_key(path: &Path) -> Result<Registry> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", show(path)))?;
+    let digits = bytes.trim_ascii();
+    let key: Vec<u8> = if digits.len() == 64 {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let pair = |pair: &[u8]| Some(digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?);
+        digits
+            .chunks(2)
+            .map(pair)
+            .collect::<Option<_>>()
+            .context("64 characters that are not all hexadecimal digits")?
+    } else {
+        bytes
+    };
+    let length = key.len();
+    let key = key
+        .try_into()
+        .ok()
+        .with_context(|| format!("a key has 32 bytes or 64 hexadecimal digits, not {length} bytes"))?;
+    Ok(Registry::default().with_key("", key))
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 as hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    hex(&sha2::Sha256::digest(bytes))
+}

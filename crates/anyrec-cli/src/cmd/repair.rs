@@ -1,0 +1,87 @@
+//! `anyrec repair`: a new file with every intact record.
+
+use crate::arguments::Reading;
+use crate::cmd::verify::{damage_json, to_json};
+use crate::output::{Out, Outcome, tell_notices};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::Result;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Write every intact record to a new file, and say what was lost
+///
+/// The input is only read. The result verifies clean. Exit code 0: nothing was lost; 1: the
+/// output is whole, and the ledger lists what is missing from it.
+#[derive(Debug, Args)]
+pub struct Repair {
+    /// The damaged file
+    #[arg(value_name = "PATH")]
+    input: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    force: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Repair {
+    pub fn run(self) -> Result<Outcome> {
+        let options = self.reading.options()?;
+        let length = std::fs::metadata(&self.input).map_or(0, |metadata| metadata.len());
+        let progress = Progress::new("repair", length);
+        let repair = anyrec::repair(&self.input, &self.output, &options, self.force, &mut |offset| {
+            progress.at(offset)
+        })?;
+        drop(progress);
+        let (report, written) = (&repair.report, &repair.written);
+        let mut out = Out::new();
+        if self.json {
+            let mut value = to_json(report);
+            if let Some(object) = value.as_object_mut() {
+                object.insert("output".into(), super::path_json(&self.output));
+                object.insert("kept".into(), written.records.into());
+                object.insert("output_bytes".into(), written.bytes.into());
+                object.insert("lost".into(), report.damage.iter().map(damage_json).collect());
+            }
+            out.json(&value)?;
+        } else {
+            out.line(format!(
+                "{}kept{}   {} ({}) in {}",
+                term::GREEN,
+                term::RESET,
+                term::plural(written.records, "record"),
+                term::bytes(written.bytes),
+                super::show(&self.output)
+            ))?;
+            for damage in &report.damage {
+                out.line(format!(
+                    "{}lost{}   bytes {}..{} after record {}: {}",
+                    term::RED,
+                    term::RESET,
+                    damage.begin,
+                    damage.end,
+                    damage.record,
+                    term::escape(damage.reason.as_bytes())
+                ))?;
+            }
+            if report.unlisted_damage > 0 {
+                out.line(format!("       and {} more", term::plural(report.unlisted_damage, "place")))?;
+            }
+            out.line(format!(
+                "ledger {} records + {} metadata + {} damage = {} bytes of {}",
+                report.record_bytes, report.metadata_bytes, report.damage_bytes, report.bytes, report.file
+            ))?;
+        }
+        out.finish()?;
+        tell_notices(&report.file, &report.notices);
+        tell_notices("", &written.notices);
+        Ok(if report.is_sound() { Outcome::Sound } else { Outcome::Damage })
+    }
+}

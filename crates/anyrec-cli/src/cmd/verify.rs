@@ -1,0 +1,141 @@
+//! `anyrec verify`: every byte read, all damage reported.
+
+use crate::arguments::Reading;
+use crate::output::{Out, Outcome, tell_notices};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::Result;
+use anyrec::Report;
+use clap::Args;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Read every byte and report all damage
+///
+/// Several files are read in parallel. Exit code 0: all sound; 1: damage; 2: a file could not be
+/// read.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Files, directories, glob patterns, or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// One JSON object a file
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Verify {
+    pub fn run(self) -> Result<Outcome> {
+        let options = self.reading.options()?;
+        let files = super::expand(&self.paths)?;
+        let mut out = Out::new();
+        let mut outcome = Outcome::Sound;
+        let length =
+            files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
+        let progress = Progress::new("verify", length);
+        // In the order given, a few at a time, so that a long list prints as it goes.
+        for group in files.chunks(rayon::current_num_threads().max(1)) {
+            let reports: Vec<Result<Report>> = group
+                .par_iter()
+                .map(|path| {
+                    let mut last = 0;
+                    let mut advance = |offset: u64| {
+                        progress.add(offset.saturating_sub(last));
+                        last = offset;
+                    };
+                    Ok(anyrec::verify_input(super::open(path, &options)?, &options, &mut advance)?)
+                })
+                .collect();
+            for report in reports {
+                let report = report?;
+                if self.json {
+                    out.json(&to_json(&report))?;
+                } else {
+                    print(&mut out, &report)?;
+                }
+                if !report.is_sound() {
+                    outcome = Outcome::Damage;
+                }
+            }
+        }
+        out.finish()?;
+        Ok(outcome)
+    }
+}
+
+fn print(out: &mut Out, report: &Report) -> Result<()> {
+    let name = &report.file;
+    let what = format!("{}, {}", term::plural(report.records, "record"), term::bytes(report.bytes));
+    let proof = match (report.records, report.verified) {
+        (0, _) => String::new(),
+        (records, verified) if records == verified => ", every checksum holds".to_owned(),
+        (_, 0) => format!(", {} has no checksums over records: framing checked", report.format.name()),
+        (_, verified) => format!(", {} with checksums that hold", term::count(verified)),
+    };
+    if report.is_sound() {
+        out.line(format!(
+            "{}sound{}  {name}: {}, {what}{proof}",
+            term::GREEN,
+            term::RESET,
+            report.format.name()
+        ))?;
+    } else {
+        let places = report.damage.len() as u64 + report.unlisted_damage;
+        out.line(format!(
+            "{}damage{} {name}: {}, {what} intact, {} in {}",
+            term::RED,
+            term::RESET,
+            report.format.name(),
+            term::bytes(report.damage_bytes),
+            term::plural(places, "place"),
+        ))?;
+        for damage in &report.damage {
+            out.line(format!(
+                "       bytes {}..{} after {}: {}",
+                damage.begin,
+                damage.end,
+                term::plural(damage.record, "record"),
+                term::escape(damage.reason.as_bytes())
+            ))?;
+        }
+        if report.unlisted_damage > 0 {
+            out.line(format!("       and {} more", term::plural(report.unlisted_damage, "place")))?;
+        }
+    }
+    tell_notices(name, &report.notices);
+    Ok(())
+}
+
+/// A report as `info --json` and `verify --json` show it.
+pub fn to_json(report: &Report) -> Value {
+    let description = super::info::Description::from_contents(&report.contents);
+    let damage: Vec<Value> = report.damage.iter().map(damage_json).collect();
+    json!({
+        "path": report.file,
+        "format": report.format.id(),
+        "version": report.version,
+        "records": report.records,
+        "bytes": report.bytes,
+        "checksummed": report.format.capabilities().checksummed,
+        "verified": report.verified,
+        "header": description.header,
+        "trailer": description.trailer,
+        "shape": description.shape,
+        "dtype": description.dtype,
+        "sound": report.is_sound(),
+        "record_bytes": report.record_bytes,
+        "metadata_bytes": report.metadata_bytes,
+        "damage_bytes": report.damage_bytes,
+        "damage": damage,
+        "unlisted_damage": report.unlisted_damage,
+        "notices": report.notices.iter().map(|notice| json!({"offset": notice.offset, "message": notice.message})).collect::<Vec<_>>(),
+    })
+}
+
+/// A stretch of damage.
+pub fn damage_json(damage: &anyrec::format::Damage) -> Value {
+    json!({"begin": damage.begin, "end": damage.end, "record": damage.record, "reason": damage.reason})
+}

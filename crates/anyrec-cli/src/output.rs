@@ -1,0 +1,93 @@
+//! What reaches the user: data on stdout, everything else on stderr, and the exit code.
+
+use crate::term;
+use anyhow::Result;
+use anyrec::ErrorKind;
+use anyrec::format::Notice;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was as it should be.
+    Sound,
+    /// The work was done, and damage was found.
+    Damage,
+}
+
+/// Buffered standard output. Plain text goes in; styles are kept only where they are wanted.
+pub struct Out(BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>);
+
+impl Out {
+    pub fn new() -> Self {
+        let stdout = io::stdout().lock();
+        Out(BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(stdout)))
+    }
+
+    /// One line.
+    pub fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
+        Ok(writeln!(self.0, "{text}")?)
+    }
+
+    /// One line of JSON.
+    pub fn json(&mut self, value: &serde_json::Value) -> Result<()> {
+        self.line(value)
+    }
+
+    /// Writes out what is buffered.
+    pub fn finish(mut self) -> Result<()> {
+        Ok(self.0.flush()?)
+    }
+}
+
+/// A message about the work, on stderr.
+pub fn tell(text: impl std::fmt::Display) {
+    // Nobody is left to tell if stderr is closed.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Notices, one a line, on stderr.
+pub fn tell_notices(file: &str, notices: &[Notice]) {
+    for notice in notices {
+        let place = notice.offset.map_or(String::new(), |offset| format!(" (byte {offset})"));
+        let file = if file.is_empty() { String::new() } else { format!("{file}: ") };
+        tell(format!("{}note:{} {file}{}{place}", term::YELLOW, term::RESET, term::clean(&notice.message)));
+    }
+}
+
+/// Reports an error, if there is one, and gives the process's exit code.
+pub fn exit_code(result: Result<Outcome>) -> ExitCode {
+    let error = match result {
+        Ok(Outcome::Sound) => return ExitCode::SUCCESS,
+        Ok(Outcome::Damage) => return ExitCode::from(1),
+        Err(error) => error,
+    };
+    if is_closed_pipe(&error) {
+        // The reader has seen enough: `anyrec ls FILE | head`.
+        return ExitCode::SUCCESS;
+    }
+    tell(format!("{}error:{} {}", term::RED, term::RESET, term::clean(&chain(&error))));
+    let known = error.downcast_ref::<anyrec::Error>();
+    if let Some(hint) = known.and_then(anyrec::Error::hint) {
+        tell(format!("\n{}hint:{} {}", term::CYAN, term::RESET, term::clean(hint)));
+    }
+    match known.map(anyrec::Error::kind) {
+        Some(ErrorKind::Corrupt) => ExitCode::from(1),
+        _ => ExitCode::from(2),
+    }
+}
+
+/// An error and its causes in one line. A library error's sentence includes its cause already.
+fn chain(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<anyrec::Error>() {
+        Some(known) => known.to_string(),
+        None => format!("{error:#}"),
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(closed)
+        || error.downcast_ref::<anyrec::Error>().and_then(anyrec::Error::io_error).is_some_and(closed)
+}

@@ -1,0 +1,88 @@
+//! Record ranges as people type them: `7`, `0..10`, `5..`, `..`, `-1`.
+
+use anyhow::{Result, bail};
+use std::ops::Range;
+use std::str::FromStr;
+
+/// A range of record numbers; a negative number counts from the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordRange {
+    begin: Option<i64>,
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// A single record was named.
+    Single,
+    Open,
+    At(i64),
+}
+
+impl RecordRange {
+    /// All records.
+    pub const ALL: RecordRange = RecordRange { begin: None, end: End::Open };
+
+    /// The numbers meant, in a file of `count` records.
+    pub fn resolve(self, count: u64) -> Result<Range<u64>> {
+        let place = |number: i64| {
+            if number < 0 { count.checked_sub(number.unsigned_abs()) } else { u64::try_from(number).ok() }
+        };
+        let begin = self.begin.map_or(Some(0), place);
+        let end = match self.end {
+            End::Single => begin.map(|begin| begin + 1),
+            End::Open => Some(count),
+            End::At(end) => place(end),
+        };
+        match (begin, end) {
+            (Some(begin), Some(end)) if begin <= end && end <= count => Ok(begin..end),
+            _ => bail!("there is no {self} in a file of {}", crate::term::plural(count, "record")),
+        }
+    }
+}
+
+impl FromStr for RecordRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let number = |text: &str| text.parse::<i64>().map_err(|_| format!("{text:?} is not a record number"));
+        match text.split_once("..") {
+            None => Ok(RecordRange { begin: Some(number(text)?), end: End::Single }),
+            Some((begin, end)) => Ok(RecordRange {
+                begin: if begin.is_empty() { None } else { Some(number(begin)?) },
+                end: if end.is_empty() { End::Open } else { End::At(number(end)?) },
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for RecordRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let begin = self.begin.map_or(String::new(), |begin| begin.to_string());
+        match self.end {
+            End::Single => write!(f, "record {begin}"),
+            End::Open => write!(f, "range {begin}.."),
+            End::At(end) => write!(f, "range {begin}..{end}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_and_resolved() {
+        let resolve = |text: &str, count| text.parse::<RecordRange>().unwrap().resolve(count).ok();
+        assert_eq!(resolve("7", 10), Some(7..8));
+        assert_eq!(resolve("-1", 10), Some(9..10));
+        assert_eq!(resolve("..", 10), Some(0..10));
+        assert_eq!(resolve("3..", 10), Some(3..10));
+        assert_eq!(resolve("..-2", 10), Some(0..8));
+        assert_eq!(resolve("0..0", 0), Some(0..0));
+        assert_eq!(resolve("10", 10), None);
+        assert_eq!(resolve("-11", 10), None);
+        assert_eq!(resolve("5..3", 10), None);
+        assert!("x..y".parse::<RecordRange>().is_err());
+    }
+}
