@@ -30,7 +30,7 @@ fn covers(from: u32, to: u32) -> Vec<Cover> {
         .collect()
 }
 
-/// Shrinks samples of a picture to `new` width and height, each at most the `old` one.
+/// Shrinks samples of a picture (at most four channels) to `new` width and height, each at most the `old` one.
 pub(super) fn shrink<S: Sample>(samples: &[S], channels: usize, old: (u32, u32), new: (u32, u32)) -> Vec<S> {
     let columns = covers(old.0, new.0);
     let row_length = old.0 as usize * channels;
@@ -46,11 +46,14 @@ pub(super) fn shrink<S: Sample>(samples: &[S], channels: usize, old: (u32, u32),
             }
         }
         for column in &columns {
-            for channel in 0..channels {
-                let covered = sums.iter().skip(column.first * channels + channel).step_by(channels);
-                let mean: f32 = covered.zip(&column.weights).map(|(sum, weight)| sum * weight).sum();
-                shrunk.push(round(mean));
+            let mut means = [0f32; 4];
+            let pixels = sums.chunks_exact(channels).skip(column.first);
+            for (pixel, weight) in pixels.zip(&column.weights) {
+                for (mean, sum) in means.iter_mut().zip(pixel) {
+                    *mean += sum * weight;
+                }
             }
+            shrunk.extend(means.into_iter().take(channels).map(round::<S>));
         }
     }
     shrunk
@@ -59,7 +62,7 @@ pub(super) fn shrink<S: Sample>(samples: &[S], channels: usize, old: (u32, u32),
 /// The nearest sample; means of samples are neither negative nor too large.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn round<S: Sample>(value: f32) -> S {
-    S::saturating(value.round() as u32)
+    S::saturating((value + 0.5) as u32)
 }
 
 #[cfg(test)]
