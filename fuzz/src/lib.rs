@@ -22,7 +22,10 @@ pub fn scan(id: &str, data: &[u8]) {
     if format.capabilities().streamable {
         let stream = Window::from_stream("fuzz", std::io::Cursor::new(data.to_vec()));
         let streamed = walk(format, stream, &options).unwrap_or_else(|error| panic!("stream: {error}"));
-        assert!(streamed.data() == walked.data(), "a stream gives other records");
+        // Without a length to hold a damaged table against, a stream may give up earlier.
+        if walked.damage.is_empty() {
+            assert!(streamed.data() == walked.data(), "a stream gives other records");
+        }
     }
     options.skip_damage = true;
     let Ok(reader) = format.open(source, &options) else { return };
