@@ -8,4 +8,4 @@ mod faults;
 mod walk;
 
 pub use faults::FaultySource;
-pub use walk::{Walk, WalkedRecord, check_reader, walk};
+pub use walk::{Walk, WalkError, WalkedRecord, check_reader, walk};

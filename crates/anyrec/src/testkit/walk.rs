@@ -1,8 +1,10 @@
 //! Walking a scan and holding it to its promises.
 
+use crate::error::Error;
 use crate::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
 use crate::io::Window;
 use crate::position::{Position, PositionList};
+use std::fmt;
 
 /// Everything a scan yielded.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,6 +32,24 @@ pub struct WalkedRecord {
     pub checksum: Option<bool>,
 }
 
+/// Why a walk did not come to its end.
+#[derive(Debug)]
+pub enum WalkError {
+    /// The scan itself gave up: a failing read, a limit, a transformer it does not know.
+    Scan(Error),
+    /// The scan broke a promise, as a sentence.
+    Promise(String),
+}
+
+impl fmt::Display for WalkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WalkError::Scan(error) => error.fmt(f),
+            WalkError::Promise(broken) => broken.fmt(f),
+        }
+    }
+}
+
 impl Walk {
     /// The records' bytes alone.
     pub fn data(&self) -> Vec<&[u8]> {
@@ -42,23 +62,25 @@ impl Walk {
 /// advances or belongs to the frame before it, positions increase, and `End` stays `End`.
 ///
 /// # Errors
-/// The broken promise, or the scan's own error, as a sentence.
-pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Result<Walk, String> {
+/// The broken promise, or the scan's own error.
+pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Result<Walk, WalkError> {
+    let broken = |promise: String| Err(WalkError::Promise(promise));
     let length = window.remaining();
-    let mut scan =
-        format.scan(window, options).map_err(|error| format!("the scan does not start: {error}"))?;
+    let mut scan = format.scan(window, options).map_err(WalkError::Scan)?;
     let mut walk = Walk::default();
     let mut positions = PositionList::new();
     let mut at = 0u64;
     let mut idle = 0;
     loop {
-        let event = scan.next_event().map_err(|error| format!("scan error at {at}: {error}"))?;
+        let event = scan.next_event().map_err(WalkError::Scan)?;
         let span = match event {
             Event::Record(record) => {
-                positions.push(record.position).map_err(|error| format!("record at {at}: {error}"))?;
+                positions
+                    .push(record.position)
+                    .map_err(|error| WalkError::Promise(format!("record at {at}: {error}")))?;
                 // A frame's bytes are the first record's; a frame of an empty record may have none.
                 if record.position.item > 0 && !record.span.is_empty() {
-                    return Err(format!("record {:?} has the span {:?}", record.position, record.span));
+                    return broken(format!("record {:?} has the span {:?}", record.position, record.span));
                 }
                 walk.bytes.0 += record.span.end - record.span.start;
                 walk.records.push(WalkedRecord {
@@ -80,16 +102,16 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
             }
             Event::Damage(damage) => {
                 if damage.record != walk.records.len() as u64 {
-                    return Err(format!(
+                    return broken(format!(
                         "damage after {} records says {}",
                         walk.records.len(),
                         damage.record
                     ));
                 }
                 if damage.reason.is_empty() {
-                    return Err(format!("damage at {at} without a reason"));
+                    return broken(format!("damage at {at} without a reason"));
                 }
-                walk.bytes.2 += damage.end.checked_sub(damage.begin).ok_or("damage ends before it begins")?;
+                walk.bytes.2 += damage.end.saturating_sub(damage.begin);
                 let span = damage.begin..damage.end;
                 walk.damage.push(damage);
                 span
@@ -101,20 +123,20 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
             Event::End => break,
         };
         if span.start != at || span.end < at {
-            return Err(format!("an event covers {span:?}, but byte {at} comes next"));
+            return broken(format!("an event covers {span:?}, but byte {at} comes next"));
         }
         idle = if span.end == at { idle + 1 } else { 0 };
         if idle > 64 {
-            return Err(format!("the scan stands still at byte {at}"));
+            return broken(format!("the scan stands still at byte {at}"));
         }
         at = span.end;
     }
     match scan.next_event() {
         Ok(Event::End) => {}
-        other => return Err(format!("after the end comes {other:?}")),
+        other => return broken(format!("after the end comes {other:?}")),
     }
     match length {
-        Some(length) if length != at => Err(format!("the scan ends at byte {at} of {length}")),
+        Some(length) if length != at => broken(format!("the scan ends at byte {at} of {length}")),
         _ => Ok(walk),
     }
 }

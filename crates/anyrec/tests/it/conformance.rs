@@ -3,7 +3,7 @@
 use crate::manifest::golden;
 use anyrec::format::{FORMATS, Format, OpenOptions, Tags};
 use anyrec::io::{Access, MemorySource, Window, open_file};
-use anyrec::testkit::{FaultySource, Walk, check_reader, walk};
+use anyrec::testkit::{FaultySource, Walk, WalkError, check_reader, walk};
 use anyrec::{ErrorKind, PositionList};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,7 +145,8 @@ fn a_failing_disk_is_an_error_and_never_damage() {
         for fail_at in 0..whole.reads().min(20) {
             let faulty = Arc::new(FaultySource::new(data.clone(), fail_at));
             let error = walk(format, Window::new(faulty), &options).unwrap_err();
-            assert!(error.contains("error"), "{path:?}: {error}");
+            let WalkError::Scan(error) = error else { panic!("{path:?}: {error}") };
+            assert_eq!(error.kind(), ErrorKind::Io, "{path:?}: {error}");
         }
         let error =
             format.open(Arc::new(FaultySource::new(data, 0)), &options).and_then(|reader| reader.read(0));
