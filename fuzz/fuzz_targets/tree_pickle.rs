@@ -1,11 +1,12 @@
 #![no_main]
 
-use anyrec::format::ffrecord::tree_pickle;
+use anyrec::format::ffrecord::packed_folder::retree;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Ok(tree) = tree_pickle::read(data) {
-        // What was understood can be written, and is understood again.
-        let written = tree_pickle::write(&tree);
-        assert_eq!(tree_pickle::read(&written).expect("our own pickle"), tree);
+    let sample = [b"piouhjgbr", data].concat();
+    let everything: Vec<u64> = (0..1000).collect();
+    if let Ok(Some(written)) = retree(&sample, &everything) {
+        // What was understood is written so that it is understood again, as the same.
+        assert_eq!(retree(&written, &everything).expect("our own pickle").as_ref(), Some(&written));
     }
 });

@@ -35,6 +35,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use input::{Input, OpenReader};
 pub use limits::Limits;
 pub use position::{Location, Position, PositionList};
-pub use repair::{Repair, repair};
+pub use repair::{Repair, RepairOptions, repair};
 pub use table::Table;
 pub use verify::{Report, Sizes, verify, verify_input};

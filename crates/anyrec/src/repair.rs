@@ -7,11 +7,24 @@
 
 use crate::convert::append_scanned;
 use crate::error::{Error, Result};
-use crate::format::{self, Content, Notice, OpenOptions, Written};
-use crate::io::{Window, display_name, open_file};
+use crate::format::{self, Content, Format, Notice, OpenOptions, RecordReader, Written, ffrecord};
+use crate::io::{ReadAt, Window, display_name, open_file};
 use crate::verify::{Report, verify_source};
 use std::path::Path;
 use std::sync::Arc;
+
+/// How a repair goes.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RepairOptions {
+    /// How the input is opened.
+    pub open: OpenOptions,
+    /// An existing output may be replaced.
+    pub overwrite: bool,
+    /// FFRecord packed folders: rewrite the tree for the files that are left. Without this the
+    /// tree is a record like any other, and a folder that lost files cannot be opened by it.
+    pub rebuild_tree: bool,
+}
 
 /// What a repair kept and what it left behind.
 #[derive(Debug)]
@@ -31,11 +44,10 @@ pub struct Repair {
 pub fn repair(
     input: impl AsRef<Path>,
     output: impl AsRef<Path>,
-    options: &OpenOptions,
-    overwrite: bool,
+    settings: &RepairOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Repair> {
-    let (input, output) = (input.as_ref(), output.as_ref());
+    let (input, output, options) = (input.as_ref(), output.as_ref(), &settings.open);
     if same_file(input, output) {
         return Err(Error::invalid("a repair never writes over its input")
             .in_file(display_name(output))
@@ -55,7 +67,7 @@ pub fn repair(
     }
     let head = source.bytes(0..source.len().min(format::HEAD as u64))?;
     let mut write_options = format.options_like(&head, &report.contents);
-    write_options.overwrite = overwrite;
+    write_options.overwrite = settings.overwrite;
     write_options.registry = options.transformers.clone();
     if let (Some("1-packed"), Some(transform)) = (write_options.version.as_deref(), &options.legacy_transform)
     {
@@ -70,8 +82,22 @@ pub fn repair(
 
     let mut writer = format.create(output, &write_options)?;
     let mut scan = format.scan(Window::new(source.clone()), options)?;
-    append_scanned(&mut *scan, reader.as_deref(), &mut *writer)?;
     let mut notices = Vec::new();
+    let mut tree = None;
+    if let Some(last) = lost_tree(&source, format, options, &report)? {
+        if settings.rebuild_tree {
+            tree = Some((report.records - 1, last));
+            notices.push(Notice::new(
+                "the packed folder's tree was rewritten: it names the files that are left",
+            ));
+        } else {
+            notices.push(Notice::new(
+                "this is a packed folder that lost files: its tree was kept as it is and no longer fits; \
+                 repair with `--rebuild-tree` for a folder of the files that are left",
+            ));
+        }
+    }
+    append_scanned(&mut *scan, reader.as_deref(), &mut *writer, tree)?;
     for content in &report.contents {
         if let Content::Trailer(trailer) = content {
             writer.set_trailer(trailer)?;
@@ -85,6 +111,40 @@ pub fn repair(
     let mut written = writer.finish()?;
     written.notices.extend(notices);
     Ok(Repair { report, written })
+}
+
+/// For a packed folder that lost files: its tree, rewritten for those that are left.
+fn lost_tree(
+    source: &Arc<dyn ReadAt>,
+    format: &'static dyn Format,
+    options: &OpenOptions,
+    report: &Report,
+) -> Result<Option<Vec<u8>>> {
+    if format.id() != ffrecord::FORMAT.id() || report.is_sound() || report.records == 0 {
+        return Ok(None);
+    }
+    let mut lenient = options.clone();
+    lenient.skip_damage = true;
+    let Ok(reader) = ffrecord::Reader::open(source.clone(), &lenient) else { return Ok(None) };
+    let Ok(offsets) = reader.offsets() else { return Ok(None) };
+    // Which samples the intact records were: the first that begins where the record does and has
+    // not been met yet.
+    let mut kept = Vec::new();
+    let mut next = 0;
+    for (frame, _) in report.positions.frames() {
+        let Some(ahead) =
+            offsets.get(next..).and_then(|rest| rest.iter().position(|&offset| offset == frame))
+        else {
+            return Ok(None);
+        };
+        next += ahead;
+        kept.push(next as u64);
+        next += 1;
+    }
+    match kept.pop().map(|last| reader.read(last)) {
+        Some(Ok(last)) => ffrecord::packed_folder::retree(&last, &kept),
+        _ => Ok(None),
+    }
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

@@ -6,6 +6,7 @@ use crate::output::{Out, Outcome, tell_notices};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
+use anyrec::RepairOptions;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -24,6 +25,9 @@ pub struct Repair {
     /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
+    /// FFRecord packed folders: rewrite the tree for the files that are left
+    #[arg(long)]
+    rebuild_tree: bool,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -33,12 +37,13 @@ pub struct Repair {
 
 impl Repair {
     pub fn run(self) -> Result<Outcome> {
-        let options = self.reading.options()?;
+        let mut settings = RepairOptions::default();
+        settings.open = self.reading.options()?;
+        settings.overwrite = self.force;
+        settings.rebuild_tree = self.rebuild_tree;
         let length = std::fs::metadata(&self.input).map_or(0, |metadata| metadata.len());
         let progress = Progress::new("repair", length);
-        let repair = anyrec::repair(&self.input, &self.output, &options, self.force, &mut |offset| {
-            progress.at(offset)
-        })?;
+        let repair = anyrec::repair(&self.input, &self.output, &settings, &mut |offset| progress.at(offset))?;
         drop(progress);
         let (report, written) = (&repair.report, &repair.written);
         let mut out = Out::new();

@@ -189,11 +189,13 @@ pub fn select(
     sink.finish()
 }
 
-/// Gives every intact record of a scan, with its key, to a writer of the same format.
+/// Gives every intact record of a scan, with its key, to a writer of the same format; `instead` is
+/// written in the place of the record of that number.
 pub(crate) fn append_scanned(
     scan: &mut dyn Scan,
     reader: Option<&dyn RecordReader>,
     writer: &mut dyn RecordWriter,
+    instead: Option<(u64, Vec<u8>)>,
 ) -> Result<()> {
     let mut number = 0;
     loop {
@@ -205,7 +207,11 @@ pub(crate) fn append_scanned(
                 };
                 // Within one format the label is part of the record's bytes already.
                 tags.label = None;
-                writer.append(record.data, &tags)?;
+                let data = match &instead {
+                    Some((replaced, data)) if *replaced == number => data,
+                    _ => record.data,
+                };
+                writer.append(data, &tags)?;
                 number += 1;
             }
             Event::End => return Ok(()),

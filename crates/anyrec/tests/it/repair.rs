@@ -1,10 +1,11 @@
 //! Repair keeps exactly the intact records and accounts for every byte.
 
 use crate::conformance::{golden_files, options_for};
-use anyrec::ErrorKind;
+use anyrec::format::ffrecord::PackedFolder;
 use anyrec::format::{Content, FORMATS, Format};
 use anyrec::io::{Access, Window, open_file};
 use anyrec::testkit::{Walk, walk};
+use anyrec::{ErrorKind, RepairOptions};
 use std::path::Path;
 
 fn walk_path(format: &dyn Format, path: &Path) -> Walk {
@@ -23,7 +24,9 @@ fn check_repair(format: &'static dyn Format, name: &str, data: &[u8], what: &str
     let mut options = options_for(&input);
     options.format = Some(format.id().to_owned());
     let damaged = walk_path(format, &input);
-    let repair = anyrec::repair(&input, &output, &options, false, &mut |_| {});
+    let mut settings = RepairOptions::default();
+    settings.open = options.clone();
+    let repair = anyrec::repair(&input, &output, &settings, &mut |_| {});
     let repair = match repair {
         Ok(repair) => repair,
         // Without its header an IDX file has no records, so there is nothing to keep.
@@ -52,14 +55,14 @@ fn check_repair(format: &'static dyn Format, name: &str, data: &[u8], what: &str
     assert_eq!(fixed.data(), damaged.data(), "{name} {what}");
     assert!(anyrec::verify(&output, &options).unwrap().is_sound());
 
-    anyrec::repair(&input, &again, &options, false, &mut |_| {}).unwrap();
+    anyrec::repair(&input, &again, &settings, &mut |_| {}).unwrap();
     assert_eq!(
         std::fs::read(&output).unwrap(),
         std::fs::read(&again).unwrap(),
         "{name} {what}: a second repair differs"
     );
     let twice = folder.path().join(format!("twice {name}"));
-    anyrec::repair(&output, &twice, &options, false, &mut |_| {}).unwrap();
+    anyrec::repair(&output, &twice, &settings, &mut |_| {}).unwrap();
     assert_eq!(walk_path(format, &twice).data(), fixed.data(), "{name} {what}");
     !damaged.damage.is_empty()
 }
@@ -102,8 +105,45 @@ fn a_repair_never_writes_over_its_input() {
     let link = folder.path().join("link.rec");
     std::fs::hard_link(&path, &link).unwrap();
     for output in [&path, &link] {
-        let error = anyrec::repair(&path, output, &Default::default(), true, &mut |_| {}).unwrap_err();
+        let mut settings = RepairOptions::default();
+        settings.overwrite = true;
+        let error = anyrec::repair(&path, output, &settings, &mut |_| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
     assert_eq!(std::fs::read(&path).unwrap(), data);
+}
+
+#[test]
+fn a_packed_folder_that_lost_a_file_opens_again_once_its_tree_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = crate::manifest::golden("ffrecord").join("packed_py311.ffr");
+    let open = |path: &Path| PackedFolder::open(open_file(path, Access::Auto).unwrap(), &Default::default());
+    let original = open(&golden).unwrap();
+    let list = Default::default();
+    let paths: Vec<_> =
+        original.list("", &list).unwrap().into_iter().filter(|path| original.is_file(path)).collect();
+    let lost = paths.iter().find(|path| !original.read_one(path).unwrap().is_empty()).unwrap();
+    let damaged = folder.path().join("damaged.ffr");
+    let mut data = std::fs::read(&golden).unwrap();
+    let reader = original.reader();
+    let at = reader.offsets().unwrap()[original.sample(lost).unwrap() as usize] as usize;
+    data[at] ^= 1;
+    std::fs::write(&damaged, &data).unwrap();
+
+    let plain = folder.path().join("plain.ffr");
+    let repair = anyrec::repair(&damaged, &plain, &RepairOptions::default(), &mut |_| {}).unwrap();
+    assert!(repair.written.notices.iter().any(|notice| notice.message.contains("--rebuild-tree")));
+    let error = open(&plain).unwrap_err();
+    assert!(error.hint().unwrap().contains("--rebuild-tree"), "{error:#}");
+
+    let rebuilt = folder.path().join("rebuilt.ffr");
+    let mut settings = RepairOptions::default();
+    settings.rebuild_tree = true;
+    anyrec::repair(&damaged, &rebuilt, &settings, &mut |_| {}).unwrap();
+    let rebuilt = open(&rebuilt).unwrap();
+    assert_eq!(rebuilt.num_files(), original.num_files() - 1);
+    assert!(!rebuilt.exists(lost));
+    for path in paths.iter().filter(|path| *path != lost) {
+        assert_eq!(rebuilt.read_one(path).unwrap(), original.read_one(path).unwrap(), "{path}");
+    }
 }

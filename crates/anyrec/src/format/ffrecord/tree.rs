@@ -166,6 +166,14 @@ impl Tree {
         children.iter().map(|(name, node)| (self.name_bytes(*name), *node))
     }
 
+    /// The sample numbers of all files, in no order.
+    pub(super) fn samples(&self) -> impl Iterator<Item = u64> {
+        self.folders.iter().flat_map(|folder| &folder.children).filter_map(|(_, node)| match node {
+            Node::File(sample) => Some(*sample),
+            Node::Folder(_) => None,
+        })
+    }
+
     /// Entry `at` of a folder.
     pub(super) fn child(&self, folder: FolderId, at: usize) -> Option<(&BStr, Node)> {
         let (name, node) = self.folders.get(folder.0 as usize)?.children.get(at)?;

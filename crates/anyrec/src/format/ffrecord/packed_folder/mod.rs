@@ -99,6 +99,16 @@ impl PackedFolder {
         let sample = reader.read(last)?;
         let pickle = tree_of(&sample).ok_or_else(not_packed)?;
         let tree = tree_pickle::read(pickle).map_err(|error| error.in_file(name.clone()).in_record(last))?;
+        // A tree whose files are not all there belongs to a file that had more samples: it would
+        // give one file's content for another's.
+        if let Some(missing) = tree.samples().find(|&sample| sample >= last) {
+            return Err(Error::corrupt(format!(
+                "the tree names sample {missing}, but there are {last} files"
+            ))
+            .in_file(name)
+            .in_record(last)
+            .with_hint("if this file was repaired: `anyrec repair --rebuild-tree` makes a tree that fits"));
+        }
         Ok(PackedFolder { reader, tree })
     }
 

@@ -110,11 +110,6 @@ impl PackedFolder {
                 }
                 match node {
                     Node::Folder(folder) => folders.push(Planned { folder, parent: next, at }),
-                    Node::File(sample) if sample >= self.num_files() => {
-                        return Err(refused(format!(
-                            "the file {name:?} is sample {sample}, which there is not"
-                        )));
-                    }
                     // Otherwise a small file could be made to fill the disk.
                     Node::File(sample) if !seen.insert(sample) => {
                         return Err(refused(format!(
