@@ -15,7 +15,7 @@ usage: cargo xtask COMMAND
 
   test               every test of the workspace
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
-  interop            files exchanged with the original implementations, both ways; fetches them
+  interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (60)
 ";
 
@@ -25,7 +25,11 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["ci"] => ci(),
-        ["interop"] => interop::run_all(),
+        ["interop"] => interop::run_all(interop::SEED),
+        ["interop", seed] => match seed.parse() {
+            Ok(seed) => interop::run_all(seed),
+            Err(_) => Err(Failure::new(format!("{seed:?} is not a seed: a whole number is"))),
+        },
         ["fuzz"] => fuzz::run_all(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -55,6 +59,6 @@ fn ci() -> Result<(), Failure> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run::command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     test()?;
-    interop::run_all()?;
+    interop::run_all(interop::SEED)?;
     fuzz::run_all(60)
 }

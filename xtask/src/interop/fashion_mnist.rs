@@ -44,7 +44,7 @@ pub fn check(peer: &Peer, tally: &mut Tally) -> std::result::Result<(), Failure>
     let folder = empty_folder("idx/fashion-mnist")?;
     manifest::save(&folder, &entries)?;
     peer.read(&folder, entries.len() as u64, &mut report)?;
-    let what = format!("we and {} read {} files of Fashion-MNIST alike", peer.library, report.files());
+    let what = format!("we and {} read {} files of Fashion-MNIST alike", peer.readers(), report.files());
     tally.add("idx", &what, &report);
     Ok(())
 }

@@ -18,6 +18,10 @@ impl Digest {
     pub fn of(record: &[u8]) -> Self {
         Digest(record.len() as u64, sha256(record))
     }
+
+    pub fn from_parts(length: u64, sha256: &str) -> Self {
+        Digest(length, sha256.to_owned())
+    }
 }
 
 pub fn sha256(data: &[u8]) -> String {

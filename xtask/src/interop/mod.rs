@@ -20,6 +20,8 @@ mod random;
 mod reading;
 mod report;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 use crate::run::Failure;
 use peer::Peer;
@@ -32,8 +34,8 @@ use std::path::{Path, PathBuf};
 /// Files a format and direction.
 const FILES: u64 = 200;
 
-const PEERS_SEED: u64 = 20_261;
-const OUR_SEED: u64 = 20_262;
+/// What the files are a function of, unless the caller says otherwise.
+pub const SEED: u64 = 20_261;
 
 /// A format, as far as the exchange is concerned.
 trait Exchange {
@@ -80,17 +82,18 @@ impl Tally {
     }
 }
 
-/// Everything.
-pub fn run_all() -> Result<(), Failure> {
+/// Everything, with files made of that seed.
+pub fn run_all(seed: u64) -> Result<(), Failure> {
     setup::packages()?;
-    let mxnet = Peer::script("mxnet 1.9.1", setup::mxnet_python()?, "mxnet_peer.py");
-    let grail = Peer::program("grailbio/base v0.0.11", setup::grail_peer()?);
-    let idx = Peer::script("idx2numpy 1.2.3 and torchvision 0.15.2", setup::idx_python()?, "idx_peer.py");
+    let mxnet = Peer::script(&["mxnet 1.9.1"], setup::mxnet_python()?, "mxnet_peer.py");
+    let grail = Peer::program(&["grailbio/base v0.0.11"], setup::grail_peer()?);
+    let idx_libraries = &["idx2numpy 1.2.3", "torchvision 0.15.2"];
+    let idx = Peer::script(idx_libraries, setup::idx_python()?, "idx_peer.py");
 
     let mut tally = Tally::default();
-    exchange::<mxnet::Mxnet>(&mxnet, &mut tally)?;
-    exchange::<grail::Grail>(&grail, &mut tally)?;
-    exchange::<idx::Idx>(&idx, &mut tally)?;
+    exchange::<mxnet::Mxnet>(&mxnet, seed, &mut tally)?;
+    exchange::<grail::Grail>(&grail, seed, &mut tally)?;
+    exchange::<idx::Idx>(&idx, seed, &mut tally)?;
     fashion_mnist::check(&idx, &mut tally)?;
     println!("{} passed, {} failed", tally.passed, tally.failed);
     match tally.failed {
@@ -99,25 +102,26 @@ pub fn run_all() -> Result<(), Failure> {
     }
 }
 
-fn exchange<X: Exchange>(peer: &Peer, tally: &mut Tally) -> Result<(), Failure> {
-    let library = peer.library;
+fn exchange<X: Exchange>(peer: &Peer, seed: u64, tally: &mut Tally) -> Result<(), Failure> {
+    let writer = peer.writer();
     let theirs = empty_folder(&format!("{}/theirs", X::FORMAT))?;
-    peer.write(&theirs, PEERS_SEED, FILES)?;
+    peer.write(&theirs, seed, FILES)?;
     let entries: Vec<X::Entry> = manifest::load(&theirs)?;
     let report = read_theirs::<X>(&theirs, &entries);
-    tally.add(X::FORMAT, &format!("we read {} files of {library}", report.files()), &report);
+    tally.add(X::FORMAT, &format!("we read {} files of {writer}", report.files()), &report);
 
     let scratch = empty_folder(&format!("{}/rewritten", X::FORMAT))?;
     let (report, settled) = rewrite_theirs::<X>(&theirs, &entries, &scratch);
-    let what = format!("we rewrite {settled} files of {library} to the same bytes");
+    let what = format!("we rewrite {settled} files of {writer} to the same bytes");
     tally.add(X::FORMAT, &what, &report);
 
     let ours = empty_folder(&format!("{}/ours", X::FORMAT))?;
     let mut report = Report::default();
-    let entries = write_ours::<X>(&ours, FILES, &mut report)?;
+    let entries = write_ours::<X>(&ours, seed, FILES, &mut report)?;
     manifest::save(&ours, &entries)?;
     peer.read(&ours, FILES, &mut report)?;
-    tally.add(X::FORMAT, &format!("{library} reads {} files of ours", report.files()), &report);
+    let what = format!("{} read {} files of ours", peer.readers(), report.files());
+    tally.add(X::FORMAT, &what, &report);
     Ok(())
 }
 
@@ -148,10 +152,15 @@ fn rewrite_theirs<X: Exchange>(folder: &Path, entries: &[X::Entry], scratch: &Pa
     (report, settled)
 }
 
-fn write_ours<X: Exchange>(folder: &Path, count: u64, report: &mut Report) -> Result<Vec<X::Entry>, Failure> {
+fn write_ours<X: Exchange>(
+    folder: &Path,
+    seed: u64,
+    count: u64,
+    report: &mut Report,
+) -> Result<Vec<X::Entry>, Failure> {
     let mut entries = Vec::new();
     for ordinal in 0..count {
-        let entry = X::write(folder, ordinal, &mut Random::new(OUR_SEED, ordinal))
+        let entry = X::write(folder, ordinal, &mut Random::new(seed, ordinal))
             .map_err(|error| Failure::new(format!("{} file {ordinal}: {error}", X::FORMAT)))?;
         report.begin(X::file(&entry));
         entries.push(entry);

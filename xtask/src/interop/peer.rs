@@ -8,20 +8,28 @@ use std::path::{Path, PathBuf};
 
 /// A program with `write DIR --seed S --count N` and `read DIR`.
 pub struct Peer {
-    /// What it stands for: library and version.
-    pub library: &'static str,
+    /// What it stands for, with versions: the first writes, all read.
+    libraries: &'static [&'static str],
     program: PathBuf,
     script: Option<PathBuf>,
 }
 
 impl Peer {
-    pub fn program(library: &'static str, program: PathBuf) -> Self {
-        Peer { library, program, script: None }
+    pub fn program(libraries: &'static [&'static str], program: PathBuf) -> Self {
+        Peer { libraries, program, script: None }
     }
 
     /// A script of `interop/`, to be run by that Python.
-    pub fn script(library: &'static str, python: PathBuf, script: &str) -> Self {
-        Peer { library, program: python, script: Some(root().join("interop").join(script)) }
+    pub fn script(libraries: &'static [&'static str], python: PathBuf, script: &str) -> Self {
+        Peer { libraries, program: python, script: Some(root().join("interop").join(script)) }
+    }
+
+    pub fn writer(&self) -> &'static str {
+        self.libraries.first().copied().unwrap_or_default()
+    }
+
+    pub fn readers(&self) -> String {
+        self.libraries.join(" and ")
     }
 
     fn arguments(&self, words: &[&str], folder: &Path) -> Vec<OsString> {
@@ -47,7 +55,7 @@ impl Peer {
         // 1 says that it read them and found something.
         let output = step.output(&[0, 1])?;
         let unreadable = |line: &str| {
-            Failure::new(format!("{} printed a line nobody understands: {line:?}", self.library))
+            Failure::new(format!("{} printed a line nobody understands: {line:?}", self.readers()))
         };
         let mut lines: Vec<Value> = Vec::new();
         for line in output.lines() {
