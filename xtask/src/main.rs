@@ -4,6 +4,7 @@
 //! a machine with nothing but Rust and Python.
 
 mod fuzz;
+mod interop;
 mod run;
 
 use run::{Failure, cargo};
@@ -14,6 +15,7 @@ usage: cargo xtask COMMAND
 
   test               every test of the workspace
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
+  interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (60)
 ";
 
@@ -23,6 +25,11 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["ci"] => ci(),
+        ["interop"] => interop::run_all(interop::SEED),
+        ["interop", seed] => match seed.parse() {
+            Ok(seed) => interop::run_all(seed),
+            Err(_) => Err(Failure::new(format!("{seed:?} is not a seed: a whole number is"))),
+        },
         ["fuzz"] => fuzz::run_all(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -52,5 +59,6 @@ fn ci() -> Result<(), Failure> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run::command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     test()?;
+    interop::run_all(interop::SEED)?;
     fuzz::run_all(60)
 }

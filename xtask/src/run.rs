@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A step that did not work, as one sentence.
 #[derive(Debug)]
@@ -65,6 +65,20 @@ impl Step {
             Err(error) => Err(Failure(format!("`{}` does not start: {error}", self.shown))),
         }
     }
+
+    /// Runs it, showing the command line, and gives what it prints; fails unless it exits with one
+    /// of these.
+    pub fn output(mut self, exits: &[i32]) -> Result<String, Failure> {
+        eprintln!("$ {}", self.shown);
+        match self.command.stderr(Stdio::inherit()).output() {
+            Ok(output) if output.status.code().is_some_and(|code| exits.contains(&code)) => {
+                String::from_utf8(output.stdout)
+                    .map_err(|_| Failure(format!("`{}` printed bytes that are no text", self.shown)))
+            }
+            Ok(output) => Err(Failure(format!("`{}` failed: {}", self.shown, output.status))),
+            Err(error) => Err(Failure(format!("`{}` does not start: {error}", self.shown))),
+        }
+    }
 }
 
 /// Runs cargo.
@@ -75,4 +89,10 @@ pub fn cargo(arguments: &[&str]) -> Result<(), Failure> {
 /// Whether a program can be started at all.
 pub fn is_there(program: impl AsRef<OsStr>, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
+}
+
+/// What a program prints, without white space around it, if it succeeds.
+pub fn output_of(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

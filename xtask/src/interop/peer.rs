@@ -1,0 +1,74 @@
+//! An original implementation, behind the two commands that all peers have.
+
+use super::report::Report;
+use crate::run::{Failure, command, root};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A program with `write DIR --seed S --count N` and `read DIR`.
+pub struct Peer {
+    /// What it stands for, with versions: the first writes, all read.
+    libraries: &'static [&'static str],
+    program: PathBuf,
+    script: Option<PathBuf>,
+}
+
+impl Peer {
+    pub fn program(libraries: &'static [&'static str], program: PathBuf) -> Self {
+        Peer { libraries, program, script: None }
+    }
+
+    /// A script of `interop/`, to be run by that Python.
+    pub fn script(libraries: &'static [&'static str], python: PathBuf, script: &str) -> Self {
+        Peer { libraries, program: python, script: Some(root().join("interop").join(script)) }
+    }
+
+    pub fn writer(&self) -> &'static str {
+        self.libraries.first().copied().unwrap_or_default()
+    }
+
+    pub fn readers(&self) -> String {
+        self.libraries.join(" and ")
+    }
+
+    fn arguments(&self, words: &[&str], folder: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = self.script.iter().map(OsString::from).collect();
+        arguments.extend(words.first().map(OsString::from));
+        arguments.push(folder.into());
+        arguments.extend(words.iter().skip(1).map(OsString::from));
+        arguments
+    }
+
+    /// Has it write `count` files and their manifest.
+    pub fn write(&self, folder: &Path, seed: u64, count: u64) -> Result<(), Failure> {
+        let (seed, count) = (seed.to_string(), count.to_string());
+        let arguments = self.arguments(&["write", "--seed", &seed, "--count", &count], folder);
+        command(&self.program, &arguments).env("PYTHONDONTWRITEBYTECODE", "1").run()
+    }
+
+    /// Has it read the files of a manifest with `count` entries; what it finds wrong goes into the
+    /// report.
+    pub fn read(&self, folder: &Path, count: u64, report: &mut Report) -> Result<(), Failure> {
+        let arguments = self.arguments(&["read"], folder);
+        let step = command(&self.program, &arguments).env("PYTHONDONTWRITEBYTECODE", "1");
+        // 1 says that it read them and found something.
+        let output = step.output(&[0, 1])?;
+        let unreadable = |line: &str| {
+            Failure::new(format!("{} printed a line nobody understands: {line:?}", self.readers()))
+        };
+        let mut lines: Vec<Value> = Vec::new();
+        for line in output.lines() {
+            lines.push(serde_json::from_str(line).map_err(|_| unreadable(line))?);
+        }
+        let summary = lines.pop().unwrap_or_default();
+        if summary["checked"] != count || summary["mismatches"] != lines.len() {
+            return Err(unreadable(&summary.to_string()));
+        }
+        for line in &lines {
+            let text = |field: &str| line[field].as_str().unwrap_or("?");
+            report.differ_in(text("file"), text("what"), &line["expected"], &line["found"]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Sets the peers up below `target/interop/`: two Python environments and a Go program.
+//!
+//! What is there already and was made for the same requirements is taken as it is, so that only
+//! the first run fetches anything.
+
+use crate::run::{Failure, command, is_there, output_of, root};
+use std::path::{Path, PathBuf};
+
+/// Debian's packages: torch and its friends for the IDX peer, and the data set.
+const PACKAGES: [&str; 5] =
+    ["python3-venv", "python3-torch", "python3-pil", "python3-requests", "dataset-fashion-mnist"];
+
+/// The system's own Python, whose torch the IDX peer uses.
+const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+
+/// The one Python that mxnet 1.9.1 is run with.
+const MXNET_PYTHON: &str = "3.11";
+
+/// Where everything of the exchange lies.
+pub fn folder() -> PathBuf {
+    root().join("target/interop")
+}
+
+/// Installs the Debian packages that are missing, which takes root.
+pub fn packages() -> Result<(), Failure> {
+    let is_installed = |package: &&str| {
+        output_of("dpkg-query", &["--show", "--showformat=${db:Status-Abbrev}", package])
+            .is_some_and(|status| status.starts_with("ii"))
+    };
+    let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if output_of("id", &["-u"]).as_deref() != Some("0") {
+        return Err(Failure::new(format!(
+            "interop needs packages that are not installed; as root: \
+             apt-get update && apt-get install --no-install-recommends {}",
+            missing.join(" ")
+        )));
+    }
+    command("apt-get", &["update"]).run()?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(missing);
+    command("apt-get", &arguments).env("DEBIAN_FRONTEND", "noninteractive").run()
+}
+
+/// The Python that has mxnet.
+pub fn mxnet_python() -> Result<PathBuf, Failure> {
+    let show_version = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let fits = |python: &&str| output_of(python, &["-c", show_version]).as_deref() == Some(MXNET_PYTHON);
+    let python = ["python3.11", SYSTEM_PYTHON, "python3"].into_iter().find(fits).ok_or_else(|| {
+        Failure::new(format!("interop needs Python {MXNET_PYTHON} for mxnet 1.9.1: install python3.11"))
+    })?;
+    environment("mxnet", python, &[], &[])
+}
+
+/// The Python that has idx2numpy and torchvision.
+pub fn idx_python() -> Result<PathBuf, Failure> {
+    // Without --no-deps pip would fetch another torch, a hundred times as large.
+    environment("idx", SYSTEM_PYTHON, &["--system-site-packages"], &["--no-deps"])
+}
+
+/// A virtual environment with what `interop/requirements-NAME.txt` lists; gives its Python.
+fn environment(
+    name: &str,
+    python: &str,
+    venv_options: &[&str],
+    pip_options: &[&str],
+) -> Result<PathBuf, Failure> {
+    let requirements = root().join(format!("interop/requirements-{name}.txt"));
+    let wanted = std::fs::read_to_string(&requirements)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", requirements.display())))?;
+    let place = folder().join(format!("python-{name}"));
+    let inside = place.join("bin/python");
+    // Written last: an environment without it was not finished.
+    let stamp = place.join("requirements.txt");
+    let is_ready = std::fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == wanted);
+    if is_ready && is_there(&inside, "--version") {
+        return Ok(inside);
+    }
+    let shown = place.to_string_lossy();
+    let mut venv = vec!["-m", "venv", "--clear"];
+    venv.extend(venv_options);
+    venv.push(&shown);
+    command(python, &venv).run()?;
+    let requirements = requirements.to_string_lossy();
+    let mut pip = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    pip.extend(pip_options);
+    pip.extend(["-r", &requirements]);
+    command(&inside, &pip).run()?;
+    std::fs::write(&stamp, wanted)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))?;
+    Ok(inside)
+}
+
+/// The GRAIL peer. Go itself knows whether there is anything to build.
+pub fn grail_peer() -> Result<PathBuf, Failure> {
+    let go =
+        ["go", "/usr/local/go/bin/go"].into_iter().find(|go| is_there(go, "version")).ok_or_else(|| {
+            Failure::new("interop needs Go 1.21 or newer and a C compiler for the GRAIL peer: install them")
+        })?;
+    let program = folder().join("grail_peer");
+    let shown = program.to_string_lossy();
+    command(go, &["build", "-o", &shown, "."]).in_folder(&root().join("interop/grail_peer")).run()?;
+    Ok(program)
+}
+
+/// The file of Debian's data set with that name.
+pub fn fashion_mnist(name: &str) -> PathBuf {
+    Path::new("/usr/share/datasets/fashion-mnist").join(name)
+}
