@@ -4,6 +4,7 @@
 //! a machine with nothing but Rust and Python.
 
 mod fuzz;
+mod im2rec_interop;
 mod run;
 
 use run::{Failure, cargo};
@@ -14,6 +15,7 @@ usage: cargo xtask COMMAND
 
   test               every test of the workspace
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
+  im2rec PYTHON      anyrec im2rec against im2rec.py, with a Python that has mxnet 1.9.1
   fuzz [SECONDS]     every fuzz target for that long (60)
 ";
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["ci"] => ci(),
+        ["im2rec", python] => im2rec_interop::run(std::path::Path::new(python)),
         ["fuzz"] => fuzz::run_all(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
