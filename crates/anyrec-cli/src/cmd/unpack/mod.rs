@@ -69,9 +69,13 @@ impl Unpack {
         let files = super::expand(std::slice::from_ref(&self.input))?;
         check_empty(&self.folder)?;
         let ledger = match self.unpack_folder(&files, &options)? {
-            Some(ledger) => ledger,
-            None => {
+            Tree::Unpacked(ledger) => ledger,
+            tree => {
                 let mut target = Target::open(&self.folder, self.bad_names())?;
+                if let Tree::Lost(error) = tree {
+                    target.ledger.damaged += 1;
+                    target.ledger.skipped.push(format!("{error}; files are named by number"));
+                }
                 records::unpack(&self, &files, &options, &mut target)?;
                 target.finish()
             }
@@ -84,21 +88,23 @@ impl Unpack {
     }
 
     /// Unpacks a packed folder, if that is what the input is.
-    fn unpack_folder(&self, files: &[PathBuf], options: &OpenOptions) -> Result<Option<Ledger>> {
-        let [file] = files else { return Ok(None) };
+    fn unpack_folder(&self, files: &[PathBuf], options: &OpenOptions) -> Result<Tree> {
+        let [file] = files else { return Ok(Tree::None) };
         if super::is_stdin(file) {
-            return Ok(None);
+            return Ok(Tree::None);
         }
         let input = Input::open(file, options)?;
         let Some(source) = input.source().filter(|_| input.format().id() == "ffrecord") else {
-            return Ok(None);
+            return Ok(Tree::None);
         };
         let mut ledger = Ledger::default();
         let packed = match PackedFolder::open(source.clone(), options) {
             Ok(packed) => packed,
-            Err(error) if error.kind() == ErrorKind::Invalid => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::Invalid => return Ok(Tree::None),
             // Its records can still be had, under their numbers.
-            Err(error) if error.kind() == ErrorKind::Corrupt && self.skip_damage => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::Corrupt && self.skip_damage => {
+                return Ok(Tree::Lost(error));
+            }
             Err(error) => return Err(error.into()),
         };
         let mut unpacking = UnpackOptions::default();
@@ -108,7 +114,7 @@ impl Unpack {
         (ledger.files, ledger.folders, ledger.bytes) = (unpacked.files, unpacked.folders, unpacked.bytes);
         ledger.damaged = unpacked.damaged;
         ledger.notices = unpacked.notices.into_iter().map(|notice| notice.message).collect();
-        Ok(Some(ledger))
+        Ok(Tree::Unpacked(ledger))
     }
 
     fn report(&self, ledger: &Ledger) -> Result<Outcome> {
@@ -136,12 +142,15 @@ impl Unpack {
                     format!(", {}{} left out{}", term::RED, term::plural(count, "damaged place"), term::RESET)
                 }
             };
+            let folders = match ledger.folders {
+                0 => String::new(),
+                count => format!(" in {}", term::plural(count, "folder")),
+            };
             out.line(format!(
-                "{}wrote{}  {} in {} ({}) to {}{damaged}",
+                "{}wrote{}  {}{folders} ({}) to {}{damaged}",
                 term::GREEN,
                 term::RESET,
                 term::plural(ledger.files, "file"),
-                term::plural(ledger.folders, "folder"),
                 term::bytes(ledger.bytes),
                 super::show(&self.folder)
             ))?;
@@ -163,6 +172,16 @@ impl Unpack {
         }
         Ok(if ledger.damaged == 0 { Outcome::Sound } else { Outcome::Damage })
     }
+}
+
+/// What became of a packed folder's tree.
+enum Tree {
+    /// The input has none.
+    None,
+    /// It cannot be read, and damage may be skipped.
+    Lost(Error),
+    /// Everything is where it says.
+    Unpacked(Ledger),
 }
 
 /// Refuses a folder that has something in it, so that nothing is mixed up or overwritten.
