@@ -4,6 +4,7 @@
 //! a machine with nothing but Rust and Python.
 
 mod fuzz;
+mod im2rec_interop;
 mod interop;
 mod run;
 

@@ -33,6 +33,10 @@ pub enum Command {
     Shuffle(cmd::shuffle::Shuffle),
     Split(cmd::split::Split),
     Merge(cmd::merge::Merge),
+    Pack(cmd::pack::Pack),
+    Unpack(cmd::unpack::Unpack),
+    #[command(name = "im2rec")]
+    Im2rec(cmd::im2rec::Im2rec),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),
 }

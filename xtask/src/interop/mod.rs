@@ -85,7 +85,9 @@ impl Tally {
 /// Everything, with files made of that seed.
 pub fn run_all(seed: u64) -> Result<(), Failure> {
     setup::packages()?;
-    let mxnet = Peer::script(&["mxnet 1.9.1"], setup::mxnet_python()?, "mxnet_peer.py");
+    let mxnet_python = setup::mxnet_python()?;
+    crate::im2rec_interop::run(&mxnet_python)?;
+    let mxnet = Peer::script(&["mxnet 1.9.1"], mxnet_python, "mxnet_peer.py");
     let grail = Peer::program(&["grailbio/base v0.0.11"], setup::grail_peer()?);
     let idx_libraries = &["idx2numpy 1.2.3", "torchvision 0.15.2"];
     let idx = Peer::script(idx_libraries, setup::idx_python()?, "idx_peer.py");

@@ -118,6 +118,10 @@ impl Gathered {
             Some(count) => *count += 1,
             None => drop(self.kinds.insert(kind.to_owned(), 1)),
         }
+        if payload.is_empty() && tags.header_length > 0 {
+            // Labels alone describe other records (InsightFace's ranges of keys), not this one.
+            return;
+        }
         let (first, width) = match &tags.label {
             Some(Label::Scalar(label)) => (Some(*label), 1),
             Some(Label::Array(labels)) => (labels.first().copied(), labels.len()),
@@ -246,7 +250,7 @@ impl Companions {
                 (_, Ok(_)) => "none: `anyrec index` writes one".to_owned(),
             });
             if let Ok(faces) = InsightFace::open(&reader)
-                && faces.has_header()
+                && (faces.has_header() || faces.property().is_some())
             {
                 companions.insightface = Some(describe_faces(&faces));
             }
@@ -267,6 +271,9 @@ fn describe_faces(faces: &InsightFace<'_>) -> String {
         )
     });
     let images = term::plural(faces.image_count(), "image");
+    if !faces.has_header() {
+        return format!("{images}, no header record: every key is an image{size}");
+    }
     format!("{images} of {} identities{size}", term::count(identities.end.saturating_sub(identities.start)))
 }
 

@@ -3,14 +3,17 @@
 pub mod cat;
 pub mod completions;
 pub mod convert;
+pub mod im2rec;
 pub mod index;
 pub mod info;
 pub mod ls;
 pub mod man;
 pub mod merge;
+pub mod pack;
 pub mod repair;
 pub mod shuffle;
 pub mod split;
+pub mod unpack;
 pub mod verify;
 
 use crate::arguments::{Arguments, Command};
@@ -42,6 +45,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Shuffle(command) => command.run(),
         Command::Split(command) => command.run(),
         Command::Merge(command) => command.run(),
+        Command::Pack(command) => command.run(),
+        Command::Unpack(command) => command.run(),
+        Command::Im2rec(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     }

@@ -37,17 +37,26 @@ pub struct ListEntry {
 /// # Errors
 /// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be read.
 pub fn parse_list(name: &str, text: &[u8]) -> Result<Vec<ListEntry>> {
-    let mut entries = Vec::new();
-    for (number, line) in (1u64..).zip(text.lines()) {
+    list_lines(name, text).collect()
+}
+
+/// The lines of a list file one by one, for callers that go on after a line that cannot be read.
+/// Blank lines are passed over.
+///
+/// ```
+/// use anyrec::format::mxnet::list_lines;
+///
+/// let lines: Vec<_> = list_lines("x.lst", b"cat.jpg\n7\t0.0\tdog.jpg\n").collect();
+/// assert!(lines[0].is_err());
+/// assert_eq!(lines[1].as_ref().unwrap().index, 7);
+/// ```
+pub fn list_lines<'a>(name: &'a str, text: &'a [u8]) -> impl Iterator<Item = Result<ListEntry>> + 'a {
+    (1u64..).zip(text.lines()).filter_map(move |(number, line)| {
         let line = strip(line);
-        if line.is_empty() {
-            continue;
-        }
-        let entry = parse_line(line)
-            .map_err(|error| Error::corrupt(format!("line {number}: {}", error.message())).in_file(name))?;
-        entries.push(entry);
-    }
-    Ok(entries)
+        let place =
+            |error: Error| Error::corrupt(format!("line {number}: {}", error.message())).in_file(name);
+        (!line.is_empty()).then(|| parse_line(line).map_err(place))
+    })
 }
 
 fn parse_line(line: &[u8]) -> Result<ListEntry> {

@@ -24,7 +24,7 @@ pub use image_survey::{guess_label_width, guess_tags, looks_like_image_record};
 pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
 pub use insightface::{FaceImage, Identity, InsightFace, Property};
 pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};
-pub use list_file::{ListEntry, parse_list, write_list};
+pub use list_file::{ListEntry, list_lines, parse_list, write_list};
 pub use read::Reader;
 pub use rebuild::{KeySource, Rebuilt};
 pub use scan::RecordScan;

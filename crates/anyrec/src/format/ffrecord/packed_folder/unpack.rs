@@ -34,6 +34,8 @@ pub struct Unpacked {
     pub folders: u64,
     /// Bytes in the files.
     pub bytes: u64,
+    /// Damaged files that were left out.
+    pub damaged: u64,
     /// Names that were escaped, files that were left out.
     pub notices: Vec<Notice>,
 }
@@ -88,11 +90,7 @@ impl PackedFolder {
     /// All folders of the tree, each after the one that holds it, once every name and every
     /// number was looked at.
     fn plan(&self, options: &UnpackOptions, unpacked: &mut Unpacked) -> Result<Vec<Planned>> {
-        let refused = |message: String| {
-            Error::invalid(message)
-                .in_file(self.reader.source().name())
-                .with_hint("names can be escaped instead of refused (`BadNames::Escape`)")
-        };
+        let refused = |message: String| Error::invalid(message).in_file(self.reader.source().name());
         let mut folders = vec![Planned { folder: self.tree.root(), parent: 0, at: 0 }];
         let mut seen = HashSet::new();
         let mut next = 0;
@@ -128,7 +126,7 @@ impl PackedFolder {
         safe_name(name, options.bad_names).map_err(|reason| {
             Error::invalid(format!("the name {:?} is refused: {reason}", BStr::new(name)))
                 .in_file(self.reader.source().name())
-                .with_hint("names can be escaped instead of refused (`BadNames::Escape`)")
+                .with_hint("`anyrec unpack --escape-names` writes such names escaped (`BadNames::Escape`)")
         })
     }
 
@@ -157,6 +155,7 @@ impl PackedFolder {
                         unpacked.bytes += content.len() as u64;
                     }
                     Err(error) if options.skip_damage && error.kind() == ErrorKind::Corrupt => {
+                        unpacked.damaged += 1;
                         unpacked
                             .notices
                             .push(Notice::new(format!("the file {name:?} was left out: {error}")));

@@ -1,0 +1,72 @@
+//! `anyrec pack`: a folder into one file.
+
+use crate::output::{Out, Outcome, tell_notices};
+use crate::term;
+use anyhow::Result;
+use anyrec::Error;
+use anyrec::format::ffrecord::packed_folder::pack_folder;
+use anyrec::format::{self, WriteOptions};
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Pack a folder with all that is in it into one file
+///
+/// The file is an FFRecord packed folder, byte for byte as FFRecord's own pack_folder makes it:
+/// one record a file, and the tree of names as the last record. Links are followed, empty folders
+/// are kept. `anyrec unpack` makes the folder again.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    force: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Pack {
+    pub fn run(self) -> Result<Outcome> {
+        if let Some(other) = format::by_name(&self.output).filter(|format| format.id() != "ffrecord") {
+            return Err(Error::invalid(format!(
+                "folders are packed into FFRecord files, and the name is that of {}",
+                other.name()
+            ))
+            .in_file(super::show(&self.output))
+            .with_hint("name it OUT.ffr; `anyrec im2rec` packs images into .rec files")
+            .into());
+        }
+        if !self.folder.is_dir() {
+            return Err(Error::invalid("is not a folder").in_file(super::show(&self.folder)).into());
+        }
+        let mut options = WriteOptions::default();
+        options.overwrite = self.force;
+        let written = pack_folder(&self.folder, &self.output, &options)?;
+        // The last record is the tree.
+        let files = written.records.saturating_sub(1);
+        let mut out = Out::new();
+        if self.json {
+            out.json(
+                &json!({"path": super::path_json(&self.output), "files": files, "bytes": written.bytes}),
+            )?;
+        } else {
+            out.line(format!(
+                "{}wrote{}  {} ({}) to {}",
+                term::GREEN,
+                term::RESET,
+                term::plural(files, "file"),
+                term::bytes(written.bytes),
+                super::show(&self.output)
+            ))?;
+        }
+        out.finish()?;
+        tell_notices("", &written.notices);
+        Ok(Outcome::Sound)
+    }
+}

@@ -1,0 +1,101 @@
+//! InsightFace sets: which records are faces, and whose.
+
+use anyrec::format::mxnet::{InsightFace, Reader};
+use anyrec::format::{Key, Label, OpenOptions, Tags};
+use anyrec::io::ReadAt;
+use anyrec::{ErrorKind, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is known about an InsightFace set.
+#[derive(Debug)]
+pub struct Faces {
+    has_header: bool,
+    /// Keys of the records that list a person's images.
+    identity_keys: Range<u64>,
+    /// The keys of each person's images, in order.
+    identities: Vec<Range<u64>>,
+    /// Records of labels only, which are no images.
+    pub left_out: u64,
+    /// Images whose label is not the number of the person in whose range they lie.
+    pub mislabelled: u64,
+    pub notices: Vec<String>,
+}
+
+impl Faces {
+    /// The set, if the file is one: it has a header record, or `property` stands beside it.
+    ///
+    /// Identity records that are damaged are passed over where damage may be skipped: the images'
+    /// own labels say who they are.
+    pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
+        let reader = Reader::open(source.clone(), options)?;
+        let faces = match InsightFace::open(&reader) {
+            Ok(faces) if faces.has_header() || faces.property().is_some() => faces,
+            Ok(_) => return Ok(None),
+            // A file of other records: there is no sense in its record 0.
+            Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut notices: Vec<String> = faces.notices().iter().map(|notice| notice.message.clone()).collect();
+        let mut identities = Vec::new();
+        let mut unreadable = 0u64;
+        for identity in faces.identities() {
+            match identity {
+                Ok(identity) => identities.push(identity.images),
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::OutOfRange) => {
+                    unreadable += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if unreadable > 0 {
+            notices.push(format!("{unreadable} identity records cannot be read; labels say who is who"));
+            // Their places in the list would no longer be the persons' numbers.
+            identities.clear();
+        }
+        Ok(Some(Faces {
+            has_header: faces.has_header(),
+            identity_keys: faces.identity_keys(),
+            identities,
+            left_out: 0,
+            mislabelled: 0,
+            notices,
+        }))
+    }
+
+    /// Whether a record is a face. The set's header and its identity records have no payload and
+    /// keys of their own.
+    pub fn is_face(&mut self, key: Option<u64>, payload: &[u8]) -> bool {
+        let of_labels = self.has_header
+            && payload.is_empty()
+            && key.is_none_or(|key| key == 0 || self.identity_keys.contains(&key));
+        self.left_out += u64::from(of_labels);
+        !of_labels
+    }
+
+    /// Compares an image's label with the ranges of the identity records.
+    pub fn check(&mut self, key: Option<u64>, label: Option<&Label>) {
+        let Some(key) = key.filter(|_| !self.identities.is_empty()) else { return };
+        let person = self.identities.partition_point(|images| images.end <= key);
+        let within = self.identities.get(person).is_some_and(|images| images.contains(&key));
+        let class = match label {
+            Some(Label::Scalar(class)) => Some(*class),
+            Some(Label::Array(labels)) => labels.first().copied(),
+            None => None,
+        };
+        // Persons are far fewer than 2^53.
+        #[allow(clippy::cast_precision_loss)]
+        let number = person as f64;
+        self.mislabelled += u64::from(!within || class != Some(number));
+    }
+
+    /// The key of a record: from the index file, else the id in its header, as `anyrec index`
+    /// would have it.
+    pub fn key(tags: &Tags) -> Option<u64> {
+        match &tags.key {
+            Some(Key::Int(key)) => u64::try_from(*key).ok(),
+            Some(Key::Text(_)) => None,
+            None => tags.ids.map(|[id, _]| id),
+        }
+    }
+}

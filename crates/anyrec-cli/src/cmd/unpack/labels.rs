@@ -1,0 +1,69 @@
+//! Labels that stand in a file of their own: IDX, one label a record.
+
+use super::array::Item;
+use anyrec::Error;
+use anyrec::format::idx::{Reader, decode_number, partner};
+use anyrec::format::{Label, OpenOptions, RecordReader};
+use std::path::Path;
+
+/// A file of labels.
+pub struct Labels {
+    reader: Reader,
+}
+
+impl Labels {
+    /// The file the user named.
+    pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Self> {
+        let mut options = options.clone();
+        options.format = Some("idx".to_owned());
+        let reader = Reader::open(path, &options)?;
+        let labels = Labels { reader };
+        match labels.are_labels() {
+            true => Ok(labels),
+            false => Err(Error::invalid("this is no file of labels")
+                .expected_found(
+                    "one number or one row of numbers a record",
+                    format!("records of shape {:?}", labels.reader.header().item_shape()),
+                )
+                .in_file(labels.reader.source().name())),
+        }
+    }
+
+    /// The labels that stand beside a file of pictures, if they do.
+    pub fn beside(path: &Path, item: &Item, options: &OpenOptions) -> anyrec::Result<Option<Self>> {
+        let Some(path) = partner(path).filter(|_| item.is_picture()) else { return Ok(None) };
+        let reader = Reader::open(&path, options)?;
+        Ok(Some(Labels { reader }).filter(Labels::are_labels))
+    }
+
+    fn are_labels(&self) -> bool {
+        self.reader.header().item_shape().len() <= 1 && self.reader.header().record_size() > 0
+    }
+
+    /// What to call the file in messages.
+    pub fn name(&self) -> &str {
+        self.reader.source().name()
+    }
+
+    /// Refuses labels that are more or fewer than the records.
+    pub fn check_count(&self, records: u64) -> anyrec::Result<()> {
+        let labels = self.reader.count()?;
+        if labels != records {
+            return Err(Error::new(anyrec::ErrorKind::Stale, "there must be one label a record")
+                .expected_found(format!("{records} labels"), labels)
+                .in_file(self.name()));
+        }
+        Ok(())
+    }
+
+    /// The label of a record: its first number.
+    pub fn get(&self, number: u64) -> anyrec::Result<Label> {
+        let bytes = self.reader.read(number)?;
+        let dtype = self.reader.header().dtype();
+        usize::try_from(dtype.size())
+            .ok()
+            .and_then(|size| decode_number(bytes.get(..size)?, dtype))
+            .map(Label::Scalar)
+            .ok_or_else(|| Error::invalid("a label has no number").in_file(self.name()).in_record(number))
+    }
+}
