@@ -4,7 +4,23 @@ use super::report::Report;
 use crate::run::{Failure, command, root};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// A value of the peer's, as it writes it, but fit for a terminal.
+struct Json<'a>(&'a Value);
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.to_string().chars() {
+            match character.is_control() {
+                true => write!(f, "{}", character.escape_debug())?,
+                false => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
 
 /// A program with `write DIR --seed S --count N` and `read DIR`.
 pub struct Peer {
@@ -67,7 +83,7 @@ impl Peer {
         }
         for line in &lines {
             let text = |field: &str| line[field].as_str().unwrap_or("?");
-            report.differ_in(text("file"), text("what"), &line["expected"], &line["found"]);
+            report.differ_in(text("file"), text("what"), Json(&line["expected"]), Json(&line["found"]));
         }
         Ok(())
     }

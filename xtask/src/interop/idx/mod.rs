@@ -15,7 +15,7 @@ use std::path::Path;
 
 pub struct Idx;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     pub file: String,
@@ -90,7 +90,14 @@ impl Exchange for Idx {
         let info = reader.info()?;
         let found = (info.dtype.map_or("", ElementType::name), info.shape.unwrap_or_default());
         report.compare("reader: type and shape", &expected, &found);
-        report.compare("array", entry, &Entry::of(&path, &entry.file)?);
+        let found = Entry::of(&path, &entry.file)?;
+        report.compare("array: gzip", &entry.gz, &found.gz);
+        report.compare("array: type", &entry.dtype, &found.dtype);
+        report.compare("array: shape", &entry.shape, &found.shape);
+        report.compare("array: elements", &entry.data_be_sha256, &found.data_be_sha256);
+        report.compare("array: has records", &entry.records.is_some(), &found.records.is_some());
+        let (expected, found) = (entry.records.as_deref(), found.records.as_deref());
+        report.compare_lists("array: records", expected.unwrap_or_default(), found.unwrap_or_default());
         Ok(())
     }
 
