@@ -180,6 +180,43 @@ fn records_that_share_a_key_are_all_written() {
 }
 
 #[test]
+fn keys_that_take_the_numbers_of_other_records_lose_nothing() {
+    let scene = tempfile::tempdir().unwrap();
+    let file = scene.path().join("x.rec");
+    let text = |key: &str| Key::Text(key.into());
+    keyed(&file, &[(text("00000002"), b"a"), (text("00000002-1"), b"b"), (text("a/b"), b"c")]);
+    let target = scene.path().join("out");
+    let ran = anyrec(&[&"unpack", &file, &target]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("written as 00000002-2.txt"), "{}", ran.stderr);
+    assert_eq!(std::fs::read(target.join("00000002-2.txt")).unwrap(), b"c");
+}
+
+#[test]
+fn records_after_damage_are_not_given_a_label_that_may_be_anothers() {
+    let scene = tempfile::tempdir().unwrap();
+    let (file, labels) = (scene.path().join("x.ffr"), scene.path().join("labels-idx1-ubyte"));
+    let mut writer = anyrec::create(&file, "ffrecord").unwrap();
+    for number in 0..3 {
+        writer.append(format!("picture {number}").as_bytes(), &Tags::none()).unwrap();
+    }
+    writer.finish().unwrap();
+    std::fs::write(&labels, [0, 0, 8, 1, 0, 0, 0, 3, 5, 6, 7]).unwrap();
+    let by_label = scene.path().join("by label");
+    assert_eq!(anyrec(&[&"unpack", &file, &by_label, &"--labels", &labels]).code, Some(0));
+    assert_eq!(names(&by_label), ["5/00000000.txt", "6/00000001.txt", "7/00000002.txt"]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(9).position(|window| window == b"picture 1").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let target = scene.path().join("out");
+    let ran = anyrec(&[&"unpack", &"--skip-damage", &file, &target, &"--labels", &labels]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("after damage it is not certain"), "{}", ran.stderr);
+    assert_eq!(names(&target), ["5/00000000.txt", "unlabelled/00000001.txt"]);
+}
+
+#[test]
 fn labelled_images_go_into_class_folders_without_their_headers() {
     let scene = tempfile::tempdir().unwrap();
     let file = scene.path().join("x.rec");

@@ -51,8 +51,8 @@ impl Target {
         })
     }
 
-    /// Writes a record's content under its key or number, into the folder of its class if it has
-    /// one.
+    /// Writes a record's content under its key, into the folder of its class if it has one. A
+    /// record without a key, or with one that cannot be its name, gets its number.
     pub fn write(
         &mut self,
         class: Option<&str>,
@@ -60,44 +60,40 @@ impl Target {
         number: u64,
         content: &[u8],
     ) -> Result<()> {
-        let ending = ending(content);
-        let numbered = format!("{number:08}.{ending}");
-        let name = match key {
-            None => numbered.clone().into_bytes(),
-            Some(Key::Int(key)) => format!("{key}.{ending}").into_bytes(),
-            Some(Key::Text(key)) => self.text_name(key, ending, &numbered),
-        };
         if let Some(class) = class {
             self.enter(class)?;
         }
         let folder = class.and_then(|class| self.folders.get(class)?.as_ref()).unwrap_or(&self.root);
-        match folder.create_file(&name, content) {
-            // Two records of one key, or of two that the file system cannot tell apart.
-            Err(error) if error.kind() == ErrorKind::Exists && key.is_some() => {
-                folder.create_file(numbered.as_bytes(), content)?;
-                let name = String::from_utf8_lossy(&name).into_owned();
-                self.refuse(name, "another record has that name", numbered);
-            }
-            written => written?,
+        let ending = ending(content);
+        let refused = match key.map(|key| key_name(key, ending, self.bad_names)) {
+            None => None,
+            Some(Err(refused)) => Some(refused),
+            Some(Ok(name)) => match create(folder, &name, content)? {
+                true => {
+                    self.count(content);
+                    return Ok(());
+                }
+                // Two records of one key, or of two that the file system cannot tell apart.
+                false => Some((String::from_utf8_lossy(&name).into_owned(), "another record has that name")),
+            },
+        };
+        let mut name = format!("{number:08}.{ending}");
+        let mut attempt = 0u64;
+        // Somebody may have used numbers for keys.
+        while !create(folder, name.as_bytes(), content)? {
+            attempt += 1;
+            name = format!("{number:08}-{attempt}.{ending}");
         }
-        self.ledger.files += 1;
-        self.ledger.bytes += content.len() as u64;
+        if let Some((wanted, reason)) = refused {
+            self.refuse(wanted, reason, name);
+        }
+        self.count(content);
         Ok(())
     }
 
-    /// The name of a text key, which keeps an ending of its own.
-    fn text_name(&mut self, key: &[u8], ending: &str, numbered: &str) -> Vec<u8> {
-        let mut wanted = key.to_vec();
-        if !has_ending(key) {
-            wanted.extend_from_slice(format!(".{ending}").as_bytes());
-        }
-        match safe_name(&wanted, self.bad_names) {
-            Ok(name) => name.into_owned(),
-            Err(reason) => {
-                self.refuse(String::from_utf8_lossy(key).into_owned(), reason, numbered.to_owned());
-                numbered.as_bytes().to_vec()
-            }
-        }
+    fn count(&mut self, content: &[u8]) {
+        self.ledger.files += 1;
+        self.ledger.bytes += content.len() as u64;
     }
 
     fn refuse(&mut self, name: String, reason: &'static str, instead: String) {
@@ -135,6 +131,35 @@ impl Target {
             self.ledger.notices.push(format!("{} more names were refused", self.unlisted));
         }
         self.ledger
+    }
+}
+
+/// Makes a file, unless something has its name.
+fn create(folder: &UnpackFolder, name: &[u8], content: &[u8]) -> Result<bool> {
+    match folder.create_file(name, content) {
+        Err(error) if error.kind() == ErrorKind::Exists => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// The name of the file for a key, or the key and why it cannot have one. Text keeps an ending of
+/// its own.
+fn key_name(
+    key: &Key,
+    ending: &str,
+    bad_names: BadNames,
+) -> std::result::Result<Vec<u8>, (String, &'static str)> {
+    let text = match key {
+        Key::Int(number) => return Ok(format!("{number}.{ending}").into_bytes()),
+        Key::Text(text) => text,
+    };
+    let mut wanted = text.to_vec();
+    if !has_ending(text) {
+        wanted.extend_from_slice(format!(".{ending}").as_bytes());
+    }
+    match safe_name(&wanted, bad_names) {
+        Ok(name) => Ok(name.into_owned()),
+        Err(reason) => Err((String::from_utf8_lossy(text).into_owned(), reason)),
     }
 }
 
