@@ -1,7 +1,7 @@
 //! Any format to any other.
 //!
-//! Records are taken from the inputs' scans and given to a writer, one at a time: memory does not
-//! grow with the files. Keys and labels go along where both sides have a place for them; what has
+//! Records are taken from the inputs' scans, which other threads run ahead of, and given to a
+//! writer, one at a time: memory does not grow with the files. Keys and labels go along where both sides have a place for them; what has
 //! no place is counted and said in the result.
 //!
 //! An MXNet image record carries its label inside, in a header in front of the image. It stays
@@ -22,6 +22,7 @@ use crate::format::{
 };
 use crate::input::Input;
 use crate::io::display_name;
+use crate::scan_ahead::scan_ahead;
 use sink::Sink;
 use std::path::{Path, PathBuf};
 
@@ -94,6 +95,7 @@ pub fn convert(
         Some(first) => options_for(first, to, options)?,
         None => return Err(Error::invalid("no input was named")),
     };
+    let write = with_count(write, &inputs, to, options);
     let total = || inputs.iter().map(|input| count(input, &options.open)).sum();
     let mut sink = Sink::new(output, to, &write, options, total)?;
     let labels = options
@@ -107,7 +109,7 @@ pub fn convert(
         let length = input.length().unwrap_or(0);
         let embedded = input.format().id() == format::mxnet::FORMAT.id();
         let reader = input.reader_for_tags(&options.open)?;
-        let mut scan = input.scan(&options.open)?;
+        let mut scan = scan_ahead(input, &options.open)?;
         let mut number = 0;
         loop {
             match scan.next_event()? {
@@ -212,6 +214,24 @@ pub(crate) fn append_scanned(
             _ => {}
         }
     }
+}
+
+/// An FFRecord file whose number of records is known beforehand is written in one pass.
+fn with_count(
+    mut write: WriteOptions,
+    inputs: &[Input],
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+) -> WriteOptions {
+    let known = options.shards == Shards::One
+        && !options.open.skip_damage
+        && inputs.iter().all(|input| input.format().capabilities().random_access);
+    if known && to.id() == format::ffrecord::FORMAT.id() {
+        // A file that cannot be counted is reported when its records are read.
+        let counts = inputs.iter().map(|input| count(input, &options.open).ok());
+        write.count = write.count.or(counts.sum());
+    }
+    write
 }
 
 fn count(input: &Input, options: &OpenOptions) -> Result<u64> {
