@@ -21,10 +21,11 @@ use crate::format::{
     WriteOptions, Written,
 };
 use crate::input::Input;
-use crate::io::display_name;
+use crate::io::{ReadAt, display_name};
 use crate::scan_ahead::scan_ahead;
 use sink::Sink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a conversion goes.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +90,7 @@ pub fn convert(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Conversion> {
     for input in &inputs {
-        check_is_not(input, output)?;
+        check_is_not(input.source(), output)?;
     }
     let write = match inputs.first_mut() {
         Some(first) => options_for(first, to, options)?,
@@ -137,7 +138,8 @@ pub fn convert(
                     if let Some(labels) = &labels {
                         tags.label = Some(labels.get(sink.result.records)?);
                     }
-                    sink.append(payload, &tags).map_err(place)?;
+                    // The output's own troubles; the byte where the record came from is no help.
+                    sink.append(payload, &tags).map_err(|error| error.in_record(number))?;
                     progress(done + record.span.end);
                     number += 1;
                 }
@@ -175,6 +177,9 @@ pub fn select(
         let source = first.source();
         let head = source.bytes(0..source.len().min(format::HEAD as u64))?;
         complete(&mut write, to.options_like(&head, &first.info()?.contents()));
+    }
+    for reader in dataset.readers() {
+        check_is_not(Some(reader.source()), output)?;
     }
     let total = numbers.len() as u64;
     let mut sink = Sink::new(output, to, &write, options, || Ok(total))?;
@@ -243,11 +248,13 @@ fn count(input: &Input, options: &OpenOptions) -> Result<u64> {
     }
 }
 
-fn check_is_not(input: &Input, output: &Path) -> Result<()> {
-    let path = input.source().and_then(|source| source.path());
+fn check_is_not(source: Option<&Arc<dyn ReadAt>>, output: &Path) -> Result<()> {
+    let path = source.and_then(|source| source.path());
     match path.zip(output.canonicalize().ok()) {
-        Some((path, output)) if path.canonicalize().ok().as_ref() == Some(&output) => {
-            Err(Error::invalid("a conversion never writes over its input").in_file(display_name(&output)))
+        Some((path, found)) if path.canonicalize().ok().as_ref() == Some(&found) => {
+            Err(Error::invalid("the input is never written over").in_file(display_name(output)).with_hint(
+                "give another name, and replace the old file yourself once you have seen the result",
+            ))
         }
         _ => Ok(()),
     }

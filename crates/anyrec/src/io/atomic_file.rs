@@ -57,6 +57,9 @@ impl AtomicFile {
         } else {
             target.to_owned()
         };
+        // Said here, as a temporary file's name would be in the system's own words.
+        std::fs::metadata(folder(&target))
+            .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
         let file = match nameless(folder(&target)) {
             Some(file) => Unnamed::Nameless(file),
             None => partial()

@@ -110,7 +110,7 @@ fn make_large(path: &Path, format: &str, transformers: &[&str]) {
     let mut record = Vec::new();
     for number in 0..1200u32 {
         record.clear();
-        record.extend((0..number % 100 * 1000).map(|at| (at * number >> 7).to_le_bytes()[0]));
+        record.extend((0..number % 100 * 1000).map(|at| ((at * number) >> 7).to_le_bytes()[0]));
         writer.append(&record, &Tags::none()).unwrap();
     }
     writer.finish().unwrap();

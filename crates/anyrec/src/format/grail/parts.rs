@@ -78,7 +78,7 @@ impl Parts for GrailParts {
         Ok(Box::new(match end {
             Some(end) => scan.up_to(end),
             None if part == 0 => scan,
-            None => scan.to_the_end(header.has_trailer()),
+            None => scan.until_the_end(header.has_trailer()),
         }))
     }
 }

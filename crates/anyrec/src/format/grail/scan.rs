@@ -99,7 +99,7 @@ impl GrailScan {
     }
 
     /// This scan, answering for the end of the file, which should have a trailer or not.
-    pub(super) fn to_the_end(mut self, awaits_trailer: bool) -> Self {
+    pub(super) fn until_the_end(mut self, awaits_trailer: bool) -> Self {
         (self.whole, self.awaits_trailer) = (true, awaits_trailer);
         self
     }
