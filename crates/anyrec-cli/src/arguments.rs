@@ -23,6 +23,7 @@ pub struct Arguments {
 /// One variant a command, one file a command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Demo(cmd::demo::Demo),
     Info(cmd::info::Info),
     Ls(cmd::ls::Ls),
     Cat(cmd::cat::Cat),

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cmd;
+mod interrupt;
 mod output;
 mod progress;
 mod range;
@@ -11,5 +12,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    output::exit_code(cmd::run(arguments::Arguments::parse()))
+    interrupt::clean_up_on_interrupt();
+    output::exit_code(cmd::run(arguments::Arguments::parse_from(range::mark_ranges(std::env::args_os()))))
 }

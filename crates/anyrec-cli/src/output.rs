@@ -8,12 +8,14 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Everything was as it should be.
     Sound,
     /// The work was done, and damage was found.
     Damage,
+    /// Something could not be done, and was told.
+    Failure,
 }
 
 /// Buffered standard output. Plain text goes in; styles are kept only where they are wanted.
@@ -61,20 +63,32 @@ pub fn exit_code(result: Result<Outcome>) -> ExitCode {
     let error = match result {
         Ok(Outcome::Sound) => return ExitCode::SUCCESS,
         Ok(Outcome::Damage) => return ExitCode::from(1),
+        Ok(Outcome::Failure) => return ExitCode::from(2),
         Err(error) => error,
     };
     if is_closed_pipe(&error) {
         // The reader has seen enough: `anyrec ls FILE | head`.
         return ExitCode::SUCCESS;
     }
-    tell(format!("{}error:{} {}", term::RED, term::RESET, term::clean(&chain(&error))));
+    exit_code(Ok(tell_error(&error)))
+}
+
+/// A message about what to type next, on stderr.
+pub fn tell_hint(text: &str) {
+    tell(format!("{}hint:{} {}", term::CYAN, term::RESET, term::clean(text)));
+}
+
+/// Reports an error with its hint, and says what it amounts to.
+pub fn tell_error(error: &anyhow::Error) -> Outcome {
+    tell(format!("{}error:{} {}", term::RED, term::RESET, term::clean(&chain(error))));
     let known = error.downcast_ref::<anyrec::Error>();
     if let Some(hint) = known.and_then(anyrec::Error::hint) {
-        tell(format!("\n{}hint:{} {}", term::CYAN, term::RESET, term::clean(hint)));
+        tell("");
+        tell_hint(hint);
     }
     match known.map(anyrec::Error::kind) {
-        Some(ErrorKind::Corrupt) => ExitCode::from(1),
-        _ => ExitCode::from(2),
+        Some(ErrorKind::Corrupt) => Outcome::Damage,
+        _ => Outcome::Failure,
     }
 }
 

@@ -1,8 +1,34 @@
 //! Record ranges as people type them: `7`, `0..10`, `5..`, `..`, `-1`.
 
 use anyhow::{Result, bail};
+use std::ffi::OsString;
 use std::ops::Range;
 use std::str::FromStr;
+
+/// Marks a range that begins with a minus sign, which would be taken for an option.
+const MARK: &str = "=";
+
+/// Command line arguments in which ranges like `-5..` are marked as such.
+pub fn mark_ranges(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut marked: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let is_range = argument.to_str().is_some_and(|text| {
+            text.starts_with('-')
+                && text.contains(|c: char| c.is_ascii_digit())
+                && text.parse::<RecordRange>().is_ok()
+        });
+        // What follows an option may be its value.
+        let follows_option = marked.last().is_some_and(|last| last.as_encoded_bytes().starts_with(b"-"));
+        if is_range && !follows_option {
+            let mut range = OsString::from(MARK);
+            range.push(argument);
+            marked.push(range);
+        } else {
+            marked.push(argument);
+        }
+    }
+    marked
+}
 
 /// A range of record numbers; a negative number counts from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +71,7 @@ impl FromStr for RecordRange {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let text = text.strip_prefix(MARK).unwrap_or(text);
         let number = |text: &str| text.parse::<i64>().map_err(|_| format!("{text:?} is not a record number"));
         match text.split_once("..") {
             None => Ok(RecordRange { begin: Some(number(text)?), end: End::Single }),
@@ -70,6 +97,14 @@ impl std::fmt::Display for RecordRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_negative_ranges_that_follow_no_option_are_marked() {
+        let words = ["ls", "a", "-5..", "--key", "-3", "--sha256", "7", "-1", "-x"];
+        let marked = mark_ranges(words.into_iter().map(OsString::from));
+        assert_eq!(marked, ["ls", "a", "=-5..", "--key", "-3", "--sha256", "7", "=-1", "-x"]);
+        assert_eq!("=-5..".parse::<RecordRange>().unwrap().resolve(8).unwrap(), 3..8);
+    }
 
     #[test]
     fn ranges_are_read_and_resolved() {

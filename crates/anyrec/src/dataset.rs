@@ -340,7 +340,8 @@ fn files_of_directory(path: &Path) -> Result<Vec<PathBuf>> {
 
 fn files_of_pattern(path: &Path) -> Result<Vec<PathBuf>> {
     let name = crate::io::display_name(path);
-    let missing = || Error::io("cannot open", std::io::ErrorKind::NotFound.into()).in_file(name.clone());
+    let missing =
+        || Error::io("cannot open", std::io::Error::from_raw_os_error(libc::ENOENT)).in_file(name.clone());
     let pattern = path.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
     let matches = glob::glob(pattern).map_err(|error| {
         Error::invalid(format!("not a glob pattern: {}", error.msg)).in_file(name.clone())

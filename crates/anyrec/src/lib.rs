@@ -22,6 +22,7 @@ mod limits;
 pub mod loader;
 mod position;
 mod repair;
+mod scan_ahead;
 mod table;
 #[cfg(feature = "testkit")]
 pub mod testkit;

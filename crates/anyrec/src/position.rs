@@ -92,6 +92,23 @@ impl PositionList {
         Ok(())
     }
 
+    /// Adds the positions of another list, which lie behind those of this one.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
+    pub fn append(&mut self, other: &PositionList) -> Result<()> {
+        if let (Some(last), Some(first)) = (self.frames.last(), other.frames.first())
+            && first < last
+        {
+            return Err(Error::invalid(format!("frame {first} does not follow frame {last}")));
+        }
+        let base = self.count;
+        self.count = base.checked_add(other.count).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
+        self.frames.extend_from_slice(&other.frames);
+        self.starts.extend(other.starts.iter().map(|start| base + start));
+        Ok(())
+    }
+
     /// Number of records.
     pub fn len(&self) -> u64 {
         self.count

@@ -1,17 +1,22 @@
 //! Reading every byte of a file and saying what is wrong with it.
 
 use crate::error::Result;
-use crate::format::{self, Checksum, Content, Damage, Event, Format, Notice, OpenOptions};
+use crate::format::{self, Checksum, Content, Damage, Event, Format, Notice, OpenOptions, Parts, Scan};
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
 use crate::position::PositionList;
 use crate::table::Table;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 /// Stretches of damage listed one by one; what comes after is only counted, so that a file of noise
 /// cannot fill the memory with reasons.
 const LISTED_DAMAGE: usize = 10_000;
+
+/// Bytes of file that a thread takes at a time.
+const PART: u64 = 8 << 20;
 
 /// What a full read of a file found.
 ///
@@ -89,6 +94,21 @@ impl Sizes {
             *bin += 1;
         }
     }
+
+    /// Counts the records of another summary.
+    fn append(&mut self, other: &Sizes) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.histogram.resize(self.histogram.len().max(other.histogram.len()), 0);
+        for (bin, count) in self.histogram.iter_mut().zip(&other.histogram) {
+            *bin += count;
+        }
+    }
 }
 
 /// Reads a whole file and reports its damage. The file is only read.
@@ -137,7 +157,19 @@ pub(crate) fn verify_source(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Report> {
     source.check_unchanged()?;
-    let mut report = verify_window(Window::new(source.clone()), format, options, progress)?;
+    let threads = options.thread_count();
+    let parts = match threads {
+        1 => None,
+        _ => format.cut(source, options, PART)?.filter(|parts| parts.begins().len() > 1),
+    };
+    let side_by_side = match parts {
+        Some(parts) => verify_parts(source, format, &*parts, threads, progress)?,
+        None => None,
+    };
+    let mut report = match side_by_side {
+        Some(report) => report,
+        None => verify_window(Window::new(source.clone()), format, options, progress)?,
+    };
     let companions = format.check_companions(source, options, &report.positions)?;
     report.notices.extend(companions);
     if let Some(path) = source.path().filter(|path| Table::path_for(path).exists())
@@ -159,59 +191,156 @@ fn verify_window(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Report> {
     let version = format.version(window.peek(format::HEAD)?);
-    let mut report = Report {
-        file: window.name().to_owned(),
-        format,
-        version,
-        records: 0,
-        verified: 0,
-        bytes: 0,
-        record_bytes: 0,
-        metadata_bytes: 0,
-        damage_bytes: 0,
-        damage: Vec::new(),
-        unlisted_damage: 0,
-        notices: Vec::new(),
-        contents: Vec::new(),
-        positions: PositionList::new(),
-        sizes: Sizes::default(),
-    };
-    let mut scan = format.scan(window, options)?;
-    loop {
-        let end = match scan.next_event()? {
-            Event::Record(record) => {
-                report.records += 1;
-                report.verified += u64::from(record.checksum == Checksum::Verified);
-                report.record_bytes += record.span.end - record.span.start;
-                report.positions.push(record.position)?;
-                report.sizes.add(record.data.len() as u64);
-                record.span.end
-            }
-            Event::Metadata(metadata) => {
-                report.metadata_bytes += metadata.span.end - metadata.span.start;
-                report.contents.push(metadata.content);
-                metadata.span.end
-            }
-            Event::Damage(damage) => {
-                let end = damage.end;
-                report.add_damage(damage);
-                end
-            }
-            Event::Notice(notice) => {
-                report.notices.push(notice);
-                continue;
-            }
-            Event::End => break,
-        };
-        report.bytes = report.bytes.max(end);
-        progress(report.bytes);
-    }
+    let mut report = Report::new(window.name(), format, version);
+    report.read(&mut *format.scan(window, options)?, progress)?;
     Ok(report)
 }
 
+/// [`verify_window`] on several threads. `None` where the parts turn out not to join, or one cannot
+/// be read to its end: the sequential scan then says what there is to say.
+fn verify_parts(
+    source: &Arc<dyn ReadAt>,
+    format: &'static dyn Format,
+    parts: &dyn Parts,
+    threads: usize,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Option<Report>> {
+    let begins = parts.begins();
+    let version = format.version(&source.bytes(0..source.len().min(format::HEAD as u64))?);
+    let empty = || Report::new(source.name(), format, version);
+    let next = AtomicUsize::new(0);
+    let (done, reports) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(begins.len()) {
+            let (done, next) = (done.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let part = next.fetch_add(1, Ordering::Relaxed);
+                    if part >= begins.len() {
+                        break;
+                    }
+                    let mut report = empty();
+                    let read = parts.scan(part).and_then(|mut scan| report.read(&mut *scan, &mut |_| {}));
+                    // Nobody listens any more once a part did not join.
+                    if done.send((part, read.map(|()| report))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(done);
+        let mut whole = empty();
+        let mut waiting = BTreeMap::new();
+        for part in 0..begins.len() {
+            let report = loop {
+                if let Some(report) = waiting.remove(&part) {
+                    break report;
+                }
+                match reports.recv() {
+                    Ok((number, report)) => drop(waiting.insert(number, report)),
+                    // A thread panicked, and took its part along.
+                    Err(mpsc::RecvError) => return Ok(None),
+                }
+            };
+            match report {
+                Ok(report) if begins.get(part + 1).is_none_or(|&begin| report.bytes == begin) => {
+                    whole.append(report)?;
+                }
+                _ => return Ok(None),
+            }
+            progress(whole.bytes);
+        }
+        Ok(Some(whole))
+    })
+}
+
+/// Reads every page of a record that nothing else has looked into: a disk that cannot deliver it
+/// should be found out by a verification, checksum or not.
+fn touch(data: &[u8]) {
+    const PAGE: usize = 4096;
+    std::hint::black_box(data.iter().step_by(PAGE).fold(0, |all, byte| all ^ byte));
+    std::hint::black_box(data.last());
+}
+
 impl Report {
-    fn add_damage(&mut self, damage: Damage) {
-        self.damage_bytes += damage.end - damage.begin;
+    fn new(file: &str, format: &'static dyn Format, version: &'static str) -> Self {
+        Report {
+            file: file.to_owned(),
+            format,
+            version,
+            records: 0,
+            verified: 0,
+            bytes: 0,
+            record_bytes: 0,
+            metadata_bytes: 0,
+            damage_bytes: 0,
+            damage: Vec::new(),
+            unlisted_damage: 0,
+            notices: Vec::new(),
+            contents: Vec::new(),
+            positions: PositionList::new(),
+            sizes: Sizes::default(),
+        }
+    }
+
+    /// Takes in all events of a scan.
+    fn read(&mut self, scan: &mut dyn Scan, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        loop {
+            let end = match scan.next_event()? {
+                Event::Record(record) => {
+                    self.records += 1;
+                    self.verified += u64::from(record.checksum == Checksum::Verified);
+                    self.record_bytes += record.span.end - record.span.start;
+                    self.positions.push(record.position)?;
+                    self.sizes.add(record.data.len() as u64);
+                    if record.checksum == Checksum::Absent {
+                        touch(record.data);
+                    }
+                    record.span.end
+                }
+                Event::Metadata(metadata) => {
+                    self.metadata_bytes += metadata.span.end - metadata.span.start;
+                    self.contents.push(metadata.content);
+                    metadata.span.end
+                }
+                Event::Damage(damage) => {
+                    let end = damage.end;
+                    self.damage_bytes += damage.end - damage.begin;
+                    self.list_damage(damage);
+                    end
+                }
+                Event::Notice(notice) => {
+                    self.notices.push(notice);
+                    continue;
+                }
+                Event::End => return Ok(()),
+            };
+            self.bytes = self.bytes.max(end);
+            progress(self.bytes);
+        }
+    }
+
+    /// Takes in the report of the part of the file that follows.
+    fn append(&mut self, part: Report) -> Result<()> {
+        for mut damage in part.damage {
+            damage.record += self.records;
+            self.list_damage(damage);
+        }
+        self.unlisted_damage += part.unlisted_damage;
+        self.records += part.records;
+        self.verified += part.verified;
+        self.bytes = self.bytes.max(part.bytes);
+        self.record_bytes += part.record_bytes;
+        self.metadata_bytes += part.metadata_bytes;
+        self.damage_bytes += part.damage_bytes;
+        self.notices.extend(part.notices);
+        self.contents.extend(part.contents);
+        self.positions.append(&part.positions)?;
+        self.sizes.append(&part.sizes);
+        Ok(())
+    }
+
+    fn list_damage(&mut self, damage: Damage) {
         if self.damage.len() < LISTED_DAMAGE {
             self.damage.push(damage);
         } else {

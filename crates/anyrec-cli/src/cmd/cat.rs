@@ -21,7 +21,7 @@ pub struct Cat {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Which records (default: all)
-    #[arg(value_name = "RANGE", allow_hyphen_values = true)]
+    #[arg(value_name = "RANGE")]
     ranges: Vec<RecordRange>,
     /// The record with this key (may be repeated)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]

@@ -3,7 +3,7 @@
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell};
 use crate::term;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use anyrec::format::mxnet::Index as IndexFile;
 use anyrec::io::{AtomicFile, Durability};
 use anyrec::{Input, Table};
@@ -63,6 +63,9 @@ impl Index {
             file.commit()?;
             (path, rebuilt.index.len() as u64, rebuilt.reason, rebuilt.damaged_stretches > 0)
         } else {
+            if self.output.is_some() {
+                bail!("--output is for MXNet's index files: a table always stands beside its file");
+            }
             let table = Table::build(&self.path, &options)?;
             let reason = "a table of positions, used whenever the file is opened".to_owned();
             (table.save(&self.path)?, table.positions().len(), reason, false)

@@ -2,18 +2,18 @@
 
 use super::ls::label_json;
 use crate::arguments::Reading;
-use crate::output::{Out, Outcome, tell_notices};
+use crate::output::{Out, Outcome, tell_error, tell_notices};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
 use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
-use anyrec::format::{Content, Event, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
+use anyrec::format::{Content, Event, Format, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
 use anyrec::image::sniff;
 use anyrec::{Input, Sizes, Table};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Say what files are and what is in them
 ///
@@ -145,8 +145,8 @@ impl Gathered {
         all
     }
 
-    fn median(&mut self) -> u64 {
-        self.sampled.sort_unstable();
+    /// Of sizes that were sorted.
+    fn median(&self) -> u64 {
         self.sampled.get(self.sampled.len() / 2).copied().unwrap_or(0)
     }
 
@@ -162,27 +162,52 @@ impl Info {
         options.skip_damage = true;
         let mut out = Out::new();
         let mut outcome = Outcome::Sound;
-        for (number, path) in super::expand(&self.paths)?.into_iter().enumerate() {
-            let mut input = super::open(&path, &options)?;
-            let version = input.format().version(input.head()?);
-            let (name, format) = (input.name().to_owned(), input.format());
-            let companions = Companions::of(&input, &options)?;
-            let mut gathered = gather(input, &options)?;
+        let mut first = true;
+        for path in super::expand_all(&self.paths, &mut outcome) {
+            let subject = match Subject::read(&path, &options) {
+                Ok(subject) => subject,
+                // The other files are worth knowing about all the same.
+                Err(error) => {
+                    outcome = outcome.max(tell_error(&error));
+                    continue;
+                }
+            };
             if self.json {
-                out.json(&to_json(&name, format, version, &companions, &mut gathered))?;
+                out.json(&to_json(&subject))?;
             } else {
-                if number > 0 {
+                if !std::mem::take(&mut first) {
                     out.line("")?;
                 }
-                print(&mut out, &name, format, version, &companions, &mut gathered)?;
-                tell_notices(&name, &gathered.notices);
+                print(&mut out, &subject)?;
+                tell_notices(&subject.name, &subject.gathered.notices);
             }
-            if !gathered.damage.is_empty() {
-                outcome = Outcome::Damage;
+            if !subject.gathered.damage.is_empty() {
+                outcome = outcome.max(Outcome::Damage);
             }
         }
         out.finish()?;
         Ok(outcome)
+    }
+}
+
+/// All there is to say about a file.
+struct Subject {
+    name: String,
+    format: &'static dyn Format,
+    version: &'static str,
+    companions: Companions,
+    gathered: Gathered,
+}
+
+impl Subject {
+    fn read(path: &Path, options: &OpenOptions) -> Result<Subject> {
+        let mut input = super::open(path, options)?;
+        let version = input.format().version(input.head()?);
+        let (name, format) = (input.name().to_owned(), input.format());
+        let companions = Companions::of(&input, options)?;
+        let mut gathered = gather(input, options)?;
+        gathered.sampled.sort_unstable();
+        Ok(Subject { name, format, version, companions, gathered })
     }
 }
 
@@ -245,7 +270,7 @@ impl Companions {
             companions.index = Some(match (reader.index_path(), reader.index()) {
                 (_, Err(error)) => error.to_string(),
                 (Some(path), Ok(Some(index))) => {
-                    format!("{} ({} keys)", super::show(path), term::count(index.len() as u64))
+                    format!("{} ({})", super::show(path), term::plural(index.len() as u64, "key"))
                 }
                 (_, Ok(_)) => "none: `anyrec index` writes one".to_owned(),
             });
@@ -277,13 +302,8 @@ fn describe_faces(faces: &InsightFace<'_>) -> String {
     format!("{images} of {} identities{size}", term::count(identities.end.saturating_sub(identities.start)))
 }
 
-fn to_json(
-    name: &str,
-    format: &dyn anyrec::format::Format,
-    version: &str,
-    companions: &Companions,
-    gathered: &mut Gathered,
-) -> Value {
+fn to_json(subject: &Subject) -> Value {
+    let Subject { name, format, version, companions, gathered } = subject;
     let description = Description::from_contents(&gathered.contents);
     let frequent: Vec<Value> = gathered
         .frequent()
@@ -326,21 +346,17 @@ fn to_json(
     })
 }
 
-fn print(
-    out: &mut Out,
-    name: &str,
-    format: &dyn anyrec::format::Format,
-    version: &str,
-    companions: &Companions,
-    gathered: &mut Gathered,
-) -> Result<()> {
+fn print(out: &mut Out, subject: &Subject) -> Result<()> {
+    let Subject { name, format, version, companions, gathered } = subject;
     let mut row =
         |label: &str, text: String| out.line(format!("{}{label:<12}{} {text}", term::CYAN, term::RESET));
     let version = if version.is_empty() { String::new() } else { format!(", version {version}") };
     row("file", name.to_owned())?;
     row("format", format!("{}{version}", format.name()))?;
     row("records", term::count(gathered.sizes.count))?;
-    row("bytes", format!("{} ({})", term::count(gathered.bytes), term::bytes(gathered.bytes)))?;
+    let rounded =
+        if gathered.bytes < 1024 { String::new() } else { format!(" ({})", term::bytes(gathered.bytes)) };
+    row("bytes", format!("{}{rounded}", term::count(gathered.bytes)))?;
     let (median, mean, sizes) = (gathered.median(), gathered.mean(), &gathered.sizes);
     if sizes.count > 0 {
         row(
@@ -359,13 +375,18 @@ fn print(
     }
     row(
         "checksums",
-        if format.capabilities().checksummed { "yes".into() } else { "none in this format".into() },
+        if format.capabilities().checksummed {
+            "yes (`anyrec verify` computes them)".into()
+        } else {
+            "none in this format".into()
+        },
     )?;
     for content in &gathered.contents {
         match content {
             Content::Header(pairs) => {
                 for (key, value) in pairs {
-                    row("header", format!("{} = {}", term::escape(key), term::clean(&value.to_string())))?;
+                    let value = term::escape(value.to_string().as_bytes());
+                    row("header", format!("{} = {}", term::escape(key), term::shorten(&value, 100)))?;
                 }
             }
             Content::Trailer(trailer) => row("trailer", term::bytes(trailer.len() as u64))?,
@@ -405,7 +426,8 @@ fn print(
     }
     if !gathered.damage.is_empty() {
         let places = term::plural(gathered.damage.len() as u64, "place");
-        row("damage", format!("{}{places}{}: `anyrec verify` lists them", term::RED, term::RESET))?;
+        let told = format!("{}in {places}{}: `anyrec verify` tells more", term::RED, term::RESET);
+        row("damage", told)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::range::RecordRange;
 use crate::term;
 use anyhow::{Result, bail};
 use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{Event, Key, Label, Tags};
+use anyrec::format::{Event, Format, Key, Label, Tags};
 use anyrec::image::sniff;
 use anyrec::{Dataset, Position};
 use clap::Args;
@@ -23,7 +23,7 @@ pub struct Ls {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Which records: 7, 0..10, -5.., .. (default: all)
-    #[arg(value_name = "RANGE", allow_hyphen_values = true)]
+    #[arg(value_name = "RANGE")]
     range: Option<RecordRange>,
     /// Add every record's SHA-256
     #[arg(long)]
@@ -45,12 +45,27 @@ struct Row {
     kind: String,
 }
 
+/// The columns shown.
+#[derive(Clone, Copy)]
+struct Columns {
+    /// Key, id and label: only where the format has them.
+    with_tags: bool,
+}
+
+impl Columns {
+    fn tags(self, key: &str, id: &str, label: &str) -> String {
+        if self.with_tags { format!("{key:<12} {id:<12} {label:<16} ") } else { String::new() }
+    }
+}
+
+fn has_tags(format: &dyn Format) -> bool {
+    let capabilities = format.capabilities();
+    capabilities.keys || capabilities.labels
+}
+
 impl Ls {
     pub fn run(self) -> Result<Outcome> {
         let mut out = Out::new();
-        if !self.json {
-            out.line(format!("{}{}{}", term::DIM, self.heading(), term::RESET))?;
-        }
         let outcome = match self.range {
             Some(range) if super::is_stdin(&self.path) && range != RecordRange::ALL => {
                 bail!(
@@ -70,9 +85,17 @@ impl Ls {
         options.skip_damage = true;
         let mut outcome = Outcome::Sound;
         let mut index = 0;
-        for path in super::expand(std::slice::from_ref(&self.path))? {
-            let input = super::open(&path, &options)?;
+        let files = super::expand(std::slice::from_ref(&self.path))?;
+        let mut columns = None;
+        for path in &files {
+            let input = super::open(path, &options)?;
             let (name, format) = (input.name().to_owned(), input.format());
+            let shown = match columns {
+                Some(shown) => shown,
+                // Files may differ: only one alone can say what it has none of.
+                None => self.begin(out, files.len() > 1 || has_tags(format))?,
+            };
+            columns = Some(shown);
             let reader = input.reader_for_tags(&options)?;
             let mut scan = input.scan(&options)?;
             let mut local = 0;
@@ -84,7 +107,7 @@ impl Ls {
                             None if format.id() == "mxnet" => guess_tags(record.data),
                             None => Tags::none(),
                         };
-                        self.print(out, &self.row(index, record.position, record.data, tags))?;
+                        self.print(out, shown, &self.row(index, record.position, record.data, tags))?;
                         index += 1;
                         local += 1;
                     }
@@ -107,10 +130,12 @@ impl Ls {
 
     fn list_range(&self, out: &mut Out, range: RecordRange) -> Result<Outcome> {
         let dataset = Dataset::open(&[&self.path], &self.reading.options()?)?;
-        for index in range.resolve(dataset.len()?)? {
+        let numbers = range.resolve(dataset.len()?)?;
+        let columns = self.begin(out, has_tags(dataset.format()))?;
+        for index in numbers {
             let record = dataset.read(index)?;
             let row = self.row(index, dataset.position(index)?, &record, dataset.tags(index)?);
-            self.print(out, &row)?;
+            self.print(out, columns, &row)?;
         }
         Ok(Outcome::Sound)
     }
@@ -127,15 +152,26 @@ impl Ls {
         }
     }
 
-    fn heading(&self) -> String {
-        let sha256 = if self.sha256 { "  sha256" } else { "" };
-        format!(
-            "{:>9} {:>14} {:>6} {:>11}  {:<12} {:<12} {:<16} kind{sha256}",
-            "record", "offset", "item", "size", "key", "id", "label"
-        )
+    /// Prints the heading, and says which columns there are.
+    fn begin(&self, out: &mut Out, with_tags: bool) -> Result<Columns> {
+        let columns = Columns { with_tags };
+        if !self.json {
+            let tags = columns.tags("key", "id", "label");
+            let sha256 = if self.sha256 { format!("{:<64}  ", "sha256") } else { String::new() };
+            out.line(format!(
+                "{}{:>9} {:>14} {:>6} {:>11}  {sha256}{tags}kind{}",
+                term::DIM,
+                "record",
+                "offset",
+                "item",
+                "size",
+                term::RESET
+            ))?;
+        }
+        Ok(columns)
     }
 
-    fn print(&self, out: &mut Out, row: &Row) -> Result<()> {
+    fn print(&self, out: &mut Out, columns: Columns, row: &Row) -> Result<()> {
         if self.json {
             return out.json(&self.to_json(row));
         }
@@ -143,10 +179,15 @@ impl Ls {
         let key = cell(row.tags.key.as_ref().map(|key| term::clean(&key.to_string())), 12);
         let id = cell(row.tags.ids.map(|[id, _]| id.to_string()), 12);
         let label = cell(row.tags.label.as_ref().map(label_text), 16);
-        let sha256 = row.sha256.as_ref().map_or(String::new(), |digest| format!("  {digest}"));
+        let sha256 = row.sha256.as_ref().map_or(String::new(), |digest| format!("{digest}  "));
         out.line(format!(
-            "{:>9} {:>14} {:>6} {:>11}  {key:<12} {id:<12} {label:<16} {}{sha256}",
-            row.index, row.position.frame, row.position.item, row.size, row.kind
+            "{:>9} {:>14} {:>6} {:>11}  {sha256}{}{}",
+            row.index,
+            row.position.frame,
+            row.position.item,
+            row.size,
+            columns.tags(&key, &id, &label),
+            row.kind
         ))
     }
 

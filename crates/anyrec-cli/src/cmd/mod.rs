@@ -3,6 +3,7 @@
 pub mod cat;
 pub mod completions;
 pub mod convert;
+pub mod demo;
 pub mod im2rec;
 pub mod index;
 pub mod info;
@@ -17,7 +18,7 @@ pub mod unpack;
 pub mod verify;
 
 use crate::arguments::{Arguments, Command};
-use crate::output::Outcome;
+use crate::output::{Outcome, tell_error};
 use crate::term;
 use anyhow::{Context, Result};
 use anyrec::Input;
@@ -35,6 +36,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
     }
     .write_global();
     match arguments.command {
+        Command::Demo(command) => command.run(),
         Command::Info(command) => command.run(),
         Command::Ls(command) => command.run(),
         Command::Cat(command) => command.run(),
@@ -71,13 +73,24 @@ pub fn expand(paths: &[PathBuf]) -> anyrec::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// [`expand`], path by path: what cannot be expanded is told, and the rest goes on.
+pub fn expand_all(paths: &[PathBuf], outcome: &mut Outcome) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        match expand(std::slice::from_ref(path)) {
+            Ok(found) => files.extend(found),
+            Err(error) => *outcome = (*outcome).max(tell_error(&error.into())),
+        }
+    }
+    files
+}
+
+/// What standard input is called in messages.
+pub const STDIN: &str = "stdin";
+
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Input> {
-    if is_stdin(path) {
-        Input::stream("stdin", std::io::stdin(), options)
-    } else {
-        Input::open(path, options)
-    }
+    if is_stdin(path) { Input::stream(STDIN, std::io::stdin(), options) } else { Input::open(path, options) }
 }
 
 /// A path for people.

@@ -6,7 +6,8 @@ use crate::output::{Out, Outcome, tell_notices};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
-use anyrec::RepairOptions;
+use anyrec::format::Damage;
+use anyrec::{RepairOptions, Report};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -66,27 +67,35 @@ impl Repair {
                 super::show(&self.output)
             ))?;
             for damage in &report.damage {
-                out.line(format!(
-                    "{}lost{}   bytes {}..{} after record {}: {}",
-                    term::RED,
-                    term::RESET,
-                    damage.begin,
-                    damage.end,
-                    damage.record,
-                    term::escape(damage.reason.as_bytes())
-                ))?;
+                out.line(format!("{}lost{}   {}", term::RED, term::RESET, describe(damage)))?;
             }
             if report.unlisted_damage > 0 {
                 out.line(format!("       and {} more", term::plural(report.unlisted_damage, "place")))?;
             }
-            out.line(format!(
-                "ledger {} records + {} metadata + {} damage = {} bytes of {}",
-                report.record_bytes, report.metadata_bytes, report.damage_bytes, report.bytes, report.file
-            ))?;
+            out.line(format!("ledger {}", sum(report)))?;
         }
         out.finish()?;
         tell_notices(&report.file, &report.notices);
         tell_notices("", &written.notices);
         Ok(if report.is_sound() { Outcome::Sound } else { Outcome::Damage })
     }
+}
+
+/// A stretch of damage in words.
+pub fn describe(damage: &Damage) -> String {
+    let after = term::plural(damage.record, "record");
+    let reason = term::escape(damage.reason.as_bytes());
+    format!("bytes {}..{} after {after}: {reason}", damage.begin, damage.end)
+}
+
+/// Where every byte of a file went.
+pub fn sum(report: &Report) -> String {
+    let Report { record_bytes, metadata_bytes, damage_bytes, bytes, .. } = report;
+    format!(
+        "{} in records + {} in metadata + {} damaged = all {} bytes",
+        term::count(*record_bytes),
+        term::count(*metadata_bytes),
+        term::count(*damage_bytes),
+        term::count(*bytes)
+    )
 }

@@ -1,7 +1,7 @@
 //! `anyrec verify`: every byte read, all damage reported.
 
 use crate::arguments::Reading;
-use crate::output::{Out, Outcome, tell_notices};
+use crate::output::{Out, Outcome, tell_error, tell_hint, tell_notices};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
@@ -29,15 +29,18 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self) -> Result<Outcome> {
-        let options = self.reading.options()?;
-        let files = super::expand(&self.paths)?;
-        let mut out = Out::new();
+        let mut options = self.reading.options()?;
         let mut outcome = Outcome::Sound;
+        let files = super::expand_all(&self.paths, &mut outcome);
+        let cores = rayon::current_num_threads().max(1);
+        // One file has all cores to itself, several share them.
+        options.threads = cores / files.len().clamp(1, cores);
+        let mut out = Out::new();
         let length =
             files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
         let progress = Progress::new("verify", length);
         // In the order given, a few at a time, so that a long list prints as it goes.
-        for group in files.chunks(rayon::current_num_threads().max(1)) {
+        for group in files.chunks(cores) {
             let reports: Vec<Result<Report>> = group
                 .par_iter()
                 .map(|path| {
@@ -50,14 +53,21 @@ impl Verify {
                 })
                 .collect();
             for report in reports {
-                let report = report?;
+                let report = match report {
+                    Ok(report) => report,
+                    // The other files are worth knowing about all the same.
+                    Err(error) => {
+                        outcome = outcome.max(tell_error(&error));
+                        continue;
+                    }
+                };
                 if self.json {
                     out.json(&to_json(&report))?;
                 } else {
                     print(&mut out, &report)?;
                 }
                 if !report.is_sound() {
-                    outcome = Outcome::Damage;
+                    outcome = outcome.max(Outcome::Damage);
                 }
             }
         }
@@ -72,7 +82,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
     let proof = match (report.records, report.verified) {
         (0, _) => String::new(),
         (records, verified) if records == verified => ", every checksum holds".to_owned(),
-        (_, 0) => format!(", {} has no checksums over records: framing checked", report.format.name()),
+        (_, 0) => ", framing checked (records have no checksums here)".to_owned(),
         (_, verified) => format!(", {} with checksums that hold", term::count(verified)),
     };
     if report.is_sound() {
@@ -85,27 +95,27 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
     } else {
         let places = report.damage.len() as u64 + report.unlisted_damage;
         out.line(format!(
-            "{}damage{} {name}: {}, {what} intact, {} in {}",
+            "{}damage{} {name}: {}, {} intact, {} of {} damaged in {}",
             term::RED,
             term::RESET,
             report.format.name(),
+            term::plural(report.records, "record"),
             term::bytes(report.damage_bytes),
+            term::bytes(report.bytes),
             term::plural(places, "place"),
         ))?;
         for damage in &report.damage {
-            out.line(format!(
-                "       bytes {}..{} after {}: {}",
-                damage.begin,
-                damage.end,
-                term::plural(damage.record, "record"),
-                term::escape(damage.reason.as_bytes())
-            ))?;
+            out.line(format!("       {}", super::repair::describe(damage)))?;
         }
         if report.unlisted_damage > 0 {
             out.line(format!("       and {} more", term::plural(report.unlisted_damage, "place")))?;
         }
     }
     tell_notices(name, &report.notices);
+    if report.records > 0 && !report.is_sound() && name != super::STDIN {
+        let kept = term::plural(report.records, "record");
+        tell_hint(&format!("`anyrec repair {name} -o OUT` keeps what is intact ({kept})"));
+    }
     Ok(())
 }
 

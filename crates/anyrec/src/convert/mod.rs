@@ -1,7 +1,7 @@
 //! Any format to any other.
 //!
-//! Records are taken from the inputs' scans and given to a writer, one at a time: memory does not
-//! grow with the files. Keys and labels go along where both sides have a place for them; what has
+//! Records are taken from the inputs' scans, which other threads run ahead of, and given to a
+//! writer, one at a time: memory does not grow with the files. Keys and labels go along where both sides have a place for them; what has
 //! no place is counted and said in the result.
 //!
 //! An MXNet image record carries its label inside, in a header in front of the image. It stays
@@ -21,9 +21,11 @@ use crate::format::{
     WriteOptions, Written,
 };
 use crate::input::Input;
-use crate::io::display_name;
+use crate::io::{ReadAt, display_name};
+use crate::scan_ahead::scan_ahead;
 use sink::Sink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a conversion goes.
 #[derive(Debug, Clone, Default)]
@@ -88,12 +90,13 @@ pub fn convert(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Conversion> {
     for input in &inputs {
-        check_is_not(input, output)?;
+        check_is_not(input.source(), output)?;
     }
     let write = match inputs.first_mut() {
         Some(first) => options_for(first, to, options)?,
         None => return Err(Error::invalid("no input was named")),
     };
+    let write = with_count(write, &inputs, to, options);
     let total = || inputs.iter().map(|input| count(input, &options.open)).sum();
     let mut sink = Sink::new(output, to, &write, options, total)?;
     let labels = options
@@ -107,7 +110,7 @@ pub fn convert(
         let length = input.length().unwrap_or(0);
         let embedded = input.format().id() == format::mxnet::FORMAT.id();
         let reader = input.reader_for_tags(&options.open)?;
-        let mut scan = input.scan(&options.open)?;
+        let mut scan = scan_ahead(input, &options.open)?;
         let mut number = 0;
         loop {
             match scan.next_event()? {
@@ -135,7 +138,8 @@ pub fn convert(
                     if let Some(labels) = &labels {
                         tags.label = Some(labels.get(sink.result.records)?);
                     }
-                    sink.append(payload, &tags).map_err(place)?;
+                    // The output's own troubles; the byte where the record came from is no help.
+                    sink.append(payload, &tags).map_err(|error| error.in_record(number))?;
                     progress(done + record.span.end);
                     number += 1;
                 }
@@ -173,6 +177,9 @@ pub fn select(
         let source = first.source();
         let head = source.bytes(0..source.len().min(format::HEAD as u64))?;
         complete(&mut write, to.options_like(&head, &first.info()?.contents()));
+    }
+    for reader in dataset.readers() {
+        check_is_not(Some(reader.source()), output)?;
     }
     let total = numbers.len() as u64;
     let mut sink = Sink::new(output, to, &write, options, || Ok(total))?;
@@ -220,6 +227,24 @@ pub(crate) fn append_scanned(
     }
 }
 
+/// An FFRecord file whose number of records is known beforehand is written in one pass.
+fn with_count(
+    mut write: WriteOptions,
+    inputs: &[Input],
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+) -> WriteOptions {
+    let known = options.shards == Shards::One
+        && !options.open.skip_damage
+        && inputs.iter().all(|input| input.format().capabilities().random_access);
+    if known && to.id() == format::ffrecord::FORMAT.id() {
+        // A file that cannot be counted is reported when its records are read.
+        let counts = inputs.iter().map(|input| count(input, &options.open).ok());
+        write.count = write.count.or(counts.sum());
+    }
+    write
+}
+
 fn count(input: &Input, options: &OpenOptions) -> Result<u64> {
     match input.reader(options)? {
         Some(opened) => opened.reader.count(),
@@ -229,11 +254,13 @@ fn count(input: &Input, options: &OpenOptions) -> Result<u64> {
     }
 }
 
-fn check_is_not(input: &Input, output: &Path) -> Result<()> {
-    let path = input.source().and_then(|source| source.path());
+fn check_is_not(source: Option<&Arc<dyn ReadAt>>, output: &Path) -> Result<()> {
+    let path = source.and_then(|source| source.path());
     match path.zip(output.canonicalize().ok()) {
-        Some((path, output)) if path.canonicalize().ok().as_ref() == Some(&output) => {
-            Err(Error::invalid("a conversion never writes over its input").in_file(display_name(&output)))
+        Some((path, found)) if path.canonicalize().ok().as_ref() == Some(&found) => {
+            Err(Error::invalid("the input is never written over").in_file(display_name(output)).with_hint(
+                "give another name, and replace the old file yourself once you have seen the result",
+            ))
         }
         _ => Ok(()),
     }

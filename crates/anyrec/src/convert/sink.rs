@@ -36,7 +36,7 @@ impl<'a> Sink<'a> {
             Shards::Count(shards) => total()?.div_ceil(shards),
             _ => 0,
         };
-        Ok(Sink {
+        let mut sink = Sink {
             output,
             to,
             write,
@@ -46,7 +46,10 @@ impl<'a> Sink<'a> {
             in_shard: (0, 0),
             labels: LabelWriter::create(options)?,
             result: Conversion::default(),
-        })
+        };
+        // An output that cannot be is refused before anything is read.
+        sink.writer()?;
+        Ok(sink)
     }
 
     pub(super) fn append(&mut self, record: &[u8], tags: &Tags) -> Result<()> {

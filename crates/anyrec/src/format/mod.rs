@@ -17,7 +17,7 @@ mod writer;
 
 pub use options::{IndexFile, OpenOptions, WriteOptions};
 pub use reader::{Info, RecordReader};
-pub use scan::{Checksum, Content, Damage, Event, Metadata, Notice, Scan, ScannedRecord};
+pub use scan::{Checksum, Content, Damage, Event, Metadata, Notice, Parts, Scan, ScannedRecord};
 pub use value::{ElementType, Key, Label, Tags, Value};
 pub use writer::{RecordWriter, Written};
 
@@ -105,6 +105,20 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// Only when reading itself fails, or an option makes no sense: a file that is not of this
     /// format scans as damage.
     fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>>;
+
+    /// Cuts a file into parts of about `size` bytes that can be scanned side by side; `None` where
+    /// the format, or this file, can only be read from front to back.
+    ///
+    /// # Errors
+    /// Only when reading itself fails.
+    fn cut(
+        &self,
+        _source: &Arc<dyn ReadAt>,
+        _options: &OpenOptions,
+        _size: u64,
+    ) -> Result<Option<Box<dyn Parts>>> {
+        Ok(None)
+    }
 
     /// The version of a file, from its first bytes; empty where there is only one.
     fn version(&self, _head: &[u8]) -> &'static str {

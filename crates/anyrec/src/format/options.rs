@@ -36,6 +36,9 @@ pub struct OpenOptions {
     pub skip_damage: bool,
     /// How local files are read.
     pub access: Access,
+    /// Threads that work on one file in [`verify`](crate::verify) and
+    /// [`convert`](crate::convert::convert); 0 (the default) for as many as there are cores.
+    pub threads: usize,
     /// Bounds on allocations.
     pub limits: Limits,
     /// MXNet: the index file.
@@ -56,11 +59,22 @@ impl Default for OpenOptions {
             verify: true,
             skip_damage: false,
             access: Access::Auto,
+            threads: 0,
             limits: Limits::default(),
             index_file: IndexFile::Beside,
             positions: None,
             transformers: Registry::default(),
             legacy_transform: None,
+        }
+    }
+}
+
+impl OpenOptions {
+    /// The number of threads that [`threads`](OpenOptions::threads) stands for.
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
         }
     }
 }

@@ -21,6 +21,23 @@ pub trait Scan: Send {
     fn next_event(&mut self) -> Result<Event<'_>>;
 }
 
+/// A file cut into parts that can be scanned side by side.
+///
+/// The events of the parts' scans, in order, are those of a scan over the whole file, as long as
+/// each part's events end where the next part begins. Where one does not (the parts could not be
+/// told apart without reading them), the whole must be scanned from its beginning. A part counts
+/// [`Damage::record`] from its own beginning.
+pub trait Parts: Send + Sync {
+    /// Where each part begins, in order, the first at 0.
+    fn begins(&self) -> &[u64];
+
+    /// Starts the scan of a part.
+    ///
+    /// # Errors
+    /// As [`Format::scan`](super::Format::scan).
+    fn scan(&self, part: usize) -> Result<Box<dyn Scan>>;
+}
+
 /// One step of a scan.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -65,11 +65,12 @@ impl DroppedTags {
 
     /// A notice for each kind that was dropped.
     pub(crate) fn notices(&self, format: &str) -> Vec<Notice> {
-        [("keys", self.keys), ("labels", self.labels)]
+        [("key", self.keys), ("label", self.labels)]
             .into_iter()
             .filter(|(_, dropped)| *dropped > 0)
             .map(|(what, dropped)| {
-                Notice::new(format!("{dropped} {what} not stored: {format} files have no {what}"))
+                let plural = if dropped == 1 { "" } else { "s" };
+                Notice::new(format!("{dropped} {what}{plural} not stored: {format} files have no {what}s"))
             })
             .collect()
     }

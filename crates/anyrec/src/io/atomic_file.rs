@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::NamedTempFile;
 
 /// What a finished file survives.
@@ -24,7 +25,8 @@ pub enum Durability {
 /// name in [`commit`](AtomicFile::commit), and vanishes if it is dropped before.
 ///
 /// Where the system can make files without a name (Linux, on most file systems), a process that
-/// is killed leaves nothing behind; elsewhere it may leave a hidden file ending in `.partial`.
+/// is killed leaves nothing behind; elsewhere it may leave a hidden file ending in `.partial`, which
+/// [`remove_partial_files`] removes if it is called in time.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: BufWriter<Unnamed>,
@@ -55,11 +57,14 @@ impl AtomicFile {
         } else {
             target.to_owned()
         };
+        // Said here, as a temporary file's name would be in the system's own words.
+        std::fs::metadata(folder(&target))
+            .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
         let file = match nameless(folder(&target)) {
             Some(file) => Unnamed::Nameless(file),
             None => partial()
                 .tempfile_in(folder(&target))
-                .map(Unnamed::Partial)
+                .map(|file| Unnamed::Partial(Listed::new(file.path()), file))
                 .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?,
         };
         Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), target, overwrite, durability })
@@ -148,14 +153,43 @@ enum Unnamed {
     /// Has no name at all: gone with the process.
     Nameless(File),
     /// Has a hidden name of its own: removed on drop, not on a kill.
-    Partial(NamedTempFile),
+    Partial(Listed, NamedTempFile),
+}
+
+/// Hidden names in use.
+static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the hidden files of this process that have not got their names yet: for a handler of
+/// Ctrl-C, which ends the process without dropping anything. Writers still at work fail.
+pub fn remove_partial_files() {
+    for path in PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // It may have got its name, or be gone, by now.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// A name that stands in [`PARTIAL_FILES`] as long as this lives.
+#[derive(Debug)]
+struct Listed(PathBuf);
+
+impl Listed {
+    fn new(path: &Path) -> Self {
+        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Listed(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
 }
 
 impl Unnamed {
     fn file(&self) -> &File {
         match self {
             Unnamed::Nameless(file) => file,
-            Unnamed::Partial(file) => file.as_file(),
+            Unnamed::Partial(_, file) => file.as_file(),
         }
     }
 
@@ -163,15 +197,20 @@ impl Unnamed {
         match self {
             Unnamed::Nameless(file) if !overwrite => link(&file, target),
             // Linking never replaces a file and renaming does: link to a fresh name, rename that.
-            Unnamed::Nameless(file) => partial()
-                .make_in(folder(target), |path| link(&file, path))?
-                .into_temp_path()
-                .persist(target)
-                .map_err(|error| error.error),
-            Unnamed::Partial(file) if overwrite => {
+            Unnamed::Nameless(file) => {
+                let mut listed = None;
+                let hidden = partial().make_in(folder(target), |path| {
+                    listed = Some(Listed::new(path));
+                    link(&file, path)
+                })?;
+                hidden.into_temp_path().persist(target).map_err(|error| error.error)
+            }
+            Unnamed::Partial(_listed, file) if overwrite => {
                 file.persist(target).map(drop).map_err(|error| error.error)
             }
-            Unnamed::Partial(file) => file.persist_noclobber(target).map(drop).map_err(|error| error.error),
+            Unnamed::Partial(_listed, file) => {
+                file.persist_noclobber(target).map(drop).map_err(|error| error.error)
+            }
         }
     }
 }
@@ -252,6 +291,24 @@ mod tests {
         drop(file);
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn partial_files_are_listed_until_they_are_committed_or_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = || {
+            let file = partial().tempfile_in(folder.path()).unwrap();
+            let path = file.path().to_owned();
+            (Unnamed::Partial(Listed::new(&path), file), path)
+        };
+        let is_listed = |path: &PathBuf| PARTIAL_FILES.lock().unwrap().contains(path);
+        let ((open, open_path), (done, done_path), (dropped, dropped_path)) = (make(), make(), make());
+        assert!(is_listed(&open_path) && is_listed(&done_path) && is_listed(&dropped_path));
+        done.give_name(&folder.path().join("done"), false).unwrap();
+        drop(dropped);
+        assert!(is_listed(&open_path) && !is_listed(&done_path) && !is_listed(&dropped_path));
+        drop(open);
+        assert!(!is_listed(&open_path));
     }
 
     #[test]

@@ -163,6 +163,20 @@ impl ReadAt for MappedFile {
         Ok(self.data.slice(checked(self, &range)?))
     }
 
+    fn release(&self, range: Range<u64>) {
+        let Ok(range) = checked(self, &range) else { return };
+        // SAFETY: asks for a constant of the system.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
+        // Whole pages only: what shares a page with the range may be in use.
+        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
+        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
+            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
+            // dropping them changes nothing that can be seen, the next look brings them back from
+            // the file. The advice may be refused, and then nothing happens.
+            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), libc::MADV_DONTNEED) };
+        }
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.common.check_unchanged()
     }

@@ -11,7 +11,7 @@ mod read_at;
 mod safe_path;
 mod window;
 
-pub use atomic_file::{AtomicFile, Durability};
+pub use atomic_file::{AtomicFile, Durability, remove_partial_files};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;

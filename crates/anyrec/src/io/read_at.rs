@@ -54,6 +54,10 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// As [`ReadAt::read_ranges`].
     fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
 
+    /// Says that these bytes are not needed any more: a mapped source gives their memory back (they
+    /// are still there for whoever asks). So a walk over a large file stays small.
+    fn release(&self, _range: Range<u64>) {}
+
     /// An error if the source has become shorter since it was opened.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 //!
 //! A scan peeks at the bytes ahead, decides, and skips what it has dealt with. Over memory the
 //! peek is a slice of it; over anything else it is a buffer that grows only as far as bytes
-//! really arrive, so a length field that lies cannot make it allocate.
+//! really arrive, so a length field that lies cannot make it allocate. What lies behind the window
+//! is given back, so that a walk over a mapped file does not keep all of it in memory.
 
 use super::read_at::{RangeRead, ReadAt};
 use crate::error::{Error, Result};
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 /// Bytes fetched at a time from a source that does not lie in memory.
 const FETCH: usize = 1 << 20;
+/// Bytes left behind before they are given back: few enough to stay small, enough to ask rarely.
+const RELEASE: u64 = 4 << 20;
 
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
@@ -22,6 +25,8 @@ pub struct Window {
     buffer: Vec<u8>,
     /// Where `offset` is within `buffer`.
     consumed: usize,
+    /// What lies before was given back.
+    released: u64,
 }
 
 enum Origin {
@@ -35,13 +40,21 @@ impl Window {
         Self::over(Origin::Source(source))
     }
 
+    /// A window at `offset` of a source, or at its end if that comes first.
+    pub fn starting_at(source: Arc<dyn ReadAt>, offset: u64) -> Self {
+        let offset = offset.min(source.len());
+        let mut window = Self::new(source);
+        (window.offset, window.released) = (offset, offset);
+        window
+    }
+
     /// A window over a stream (standard input, a decompressor); `name` stands in messages.
     pub fn from_stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
         Self::over(Origin::Stream { name: name.into(), reader: Box::new(reader), ended: false })
     }
 
     fn over(origin: Origin) -> Self {
-        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0 }
+        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0 }
     }
 
     /// What to call the source in messages.
@@ -103,7 +116,12 @@ impl Window {
         self.offset += buffered;
         left -= buffered;
         match &self.origin {
-            Origin::Source(_) => self.offset += left,
+            Origin::Source(_) => {
+                self.offset += left;
+                if self.offset - self.released >= RELEASE {
+                    self.release();
+                }
+            }
             Origin::Stream { .. } => {
                 while left > 0 {
                     let ahead = self.peek(FETCH)?.len();
@@ -117,6 +135,14 @@ impl Window {
             }
         }
         Ok(self.offset - begin)
+    }
+
+    fn release(&mut self) {
+        let behind = self.released..self.offset;
+        self.released = self.offset;
+        if let Origin::Source(source) = &self.origin {
+            source.release(behind);
+        }
     }
 
     fn in_memory(&self) -> bool {
@@ -160,6 +186,12 @@ impl Window {
                 Ok(got > 0)
             }
         }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

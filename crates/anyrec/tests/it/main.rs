@@ -11,6 +11,7 @@ mod golden_grail;
 mod golden_idx;
 mod golden_mxnet;
 mod manifest;
+mod parts;
 mod repair;
 mod table;
 

@@ -10,6 +10,7 @@
 mod directory;
 mod layout;
 pub mod packed_folder;
+mod parts;
 mod python_text;
 mod read;
 mod scan;
@@ -22,7 +23,9 @@ pub use packed_folder::PackedFolder;
 pub use read::Reader;
 pub use write::Writer;
 
-use super::{Capabilities, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions};
+use super::{
+    Capabilities, Format, Likeness, OpenOptions, Parts, RecordReader, RecordWriter, Scan, WriteOptions,
+};
 use crate::error::Result;
 use crate::io::{ReadAt, Window};
 use bytes::Bytes;
@@ -100,5 +103,14 @@ impl Format for FfRecord {
 
     fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
         Ok(Box::new(scan::FfRecordScan::new(window, options)))
+    }
+
+    fn cut(
+        &self,
+        source: &Arc<dyn ReadAt>,
+        options: &OpenOptions,
+        size: u64,
+    ) -> Result<Option<Box<dyn Parts>>> {
+        Ok(parts::FfRecordParts::cut(source, options, size)?.map(|parts| Box::new(parts) as Box<dyn Parts>))
     }
 }

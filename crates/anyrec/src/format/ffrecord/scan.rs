@@ -42,6 +42,8 @@ pub(super) struct FfRecordScan {
     handed_out: u64,
     /// Records handed out.
     records: u64,
+    /// Samples from this one on are another scan's.
+    end: u64,
 }
 
 #[derive(Debug)]
@@ -112,7 +114,32 @@ impl FfRecordScan {
             ready: None,
             handed_out: 0,
             records: 0,
+            end: u64::MAX,
         }
+    }
+
+    /// This scan, but only of the samples before `end`.
+    pub(super) fn up_to(mut self, end: u64) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// A scan of these samples alone, the first of which begins at the window. The table is one
+    /// whose offsets are in order.
+    pub(super) fn part(window: Window, options: &OpenOptions, table: Table, samples: Range<u64>) -> Self {
+        let begin = window.offset();
+        let mut scan = Self::new(window, options).up_to(samples.end);
+        scan.stage = Stage::Samples(Samples {
+            table,
+            // Only gaps between samples are judged by this, and there are none behind the first.
+            damaged: false,
+            next: samples.start,
+            begin: Some(begin),
+            after: begin,
+            lost: None,
+            second_looks: SECOND_LOOKS,
+        });
+        scan
     }
 
     /// Total length of the input, where it is known.
@@ -197,7 +224,7 @@ impl FfRecordScan {
 
     /// Finds the next sample that is where the table says, or finishes.
     fn advance(&mut self, mut samples: Samples) -> Result<Stage> {
-        while samples.next < samples.table.count() {
+        while samples.next < samples.table.count().min(self.end) {
             let index = samples.next;
             let begin = samples.begin;
             let end = samples.table.boundary(index.saturating_add(1), samples.after, self.length());
@@ -214,6 +241,9 @@ impl FfRecordScan {
             if self.ready.is_some() || !self.pending.is_empty() {
                 return Ok(Stage::Samples(samples));
             }
+        }
+        if self.end < samples.table.count() {
+            return Ok(Stage::End);
         }
         let begin = self.window.offset();
         self.window.skip(u64::MAX)?;

@@ -16,6 +16,7 @@ mod header;
 pub mod layout;
 pub mod legacy;
 mod legacy_write;
+mod parts;
 mod pipeline;
 mod read;
 mod scan;
@@ -34,7 +35,7 @@ pub use scanner::Scanner;
 pub use write::Writer;
 
 use super::{
-    Capabilities, Content, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, Value,
+    Capabilities, Content, Format, Likeness, OpenOptions, Parts, RecordReader, RecordWriter, Scan, Value,
     WriteOptions,
 };
 use crate::error::{Error, Result};
@@ -138,5 +139,14 @@ impl Format for Grail {
 
     fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
         Ok(Box::new(scan::GrailScan::new(window, options)?))
+    }
+
+    fn cut(
+        &self,
+        source: &Arc<dyn ReadAt>,
+        options: &OpenOptions,
+        size: u64,
+    ) -> Result<Option<Box<dyn Parts>>> {
+        Ok(parts::GrailParts::cut(source, options, size)?.map(|parts| Box::new(parts) as Box<dyn Parts>))
     }
 }

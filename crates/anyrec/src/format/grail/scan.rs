@@ -83,14 +83,25 @@ impl GrailScan {
         decoder: Decoder,
         version: Version,
         range: Range<u64>,
-    ) -> Result<Self> {
-        let mut window = Window::new(source);
-        window.skip(range.start)?;
+    ) -> Self {
+        let window = Window::starting_at(source, range.start);
         let stage = match version {
             Version::Two => Stage::Blocks,
             Version::Legacy => Stage::Records,
         };
-        Ok(Self::at(window, decoder, stage, range.end, false))
+        Self::at(window, decoder, stage, range.end, false)
+    }
+
+    /// This scan, but only of the blocks that begin before `limit`.
+    pub(super) fn up_to(mut self, limit: u64) -> Self {
+        (self.limit, self.whole) = (limit, false);
+        self
+    }
+
+    /// This scan, answering for the end of the file, which should have a trailer or not.
+    pub(super) fn until_the_end(mut self, awaits_trailer: bool) -> Self {
+        (self.whole, self.awaits_trailer) = (true, awaits_trailer);
+        self
     }
 
     fn at(window: Window, decoder: Decoder, stage: Stage, limit: u64, whole: bool) -> Self {

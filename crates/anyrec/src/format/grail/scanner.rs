@@ -94,7 +94,7 @@ impl Scanner {
 
     fn over(opened: Opened, options: &OpenOptions, range: Range<u64>) -> Result<Self> {
         let limit = range.end;
-        let scan = part(&opened, range)?;
+        let scan = part(&opened, range);
         let skip_damage = options.skip_damage;
         Ok(Scanner { opened, skip_damage, limit, scan, ended: false, location: None })
     }
@@ -145,7 +145,7 @@ impl Scanner {
     /// [`OutOfRange`](ErrorKind::OutOfRange) for an item the block does not have,
     /// [`Corrupt`](ErrorKind::Corrupt) where no sound block begins at that offset.
     pub fn seek(&mut self, position: Position) -> Result<()> {
-        self.scan = part(&self.opened, position.frame..self.limit)?;
+        self.scan = part(&self.opened, position.frame..self.limit);
         self.ended = true;
         self.location = None;
         match self.scan.enter(position.item)? {
@@ -191,7 +191,7 @@ impl Scanner {
     }
 }
 
-fn part(opened: &Opened, range: Range<u64>) -> Result<GrailScan> {
+fn part(opened: &Opened, range: Range<u64>) -> GrailScan {
     GrailScan::part(Arc::clone(&opened.source), opened.decoder.clone(), opened.version, range)
 }
 

@@ -328,7 +328,7 @@ fn tags_are_counted_as_dropped() {
     writer.append(b"x", &Tags::none().with_key(Key::Int(1)).with_label(Label::Scalar(2.0))).unwrap();
     let notices = writer.finish().unwrap().notices;
     assert_eq!(notices.len(), 2);
-    assert!(notices[0].message.contains("1 keys not stored"));
+    assert!(notices[0].message.contains("1 key not stored"));
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn tags_and_foreign_settings_are_not_ignored() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     let mut writer = FORMAT.create(&path, &WriteOptions::default()).unwrap();
     writer.append(b"a", &Tags::none().with_label(Label::Scalar(1.0))).unwrap();
-    assert!(writer.finish().unwrap().notices[0].message.starts_with("1 labels not stored"));
+    assert!(writer.finish().unwrap().notices[0].message.starts_with("1 label not stored"));
 }
 
 #[test]
