@@ -22,7 +22,7 @@ from torch.utils.data import BatchSampler, RandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 # Iterators that can be set to a place.
-_SETTABLE = (type(iter([])), type(iter(range(0))))
+_SETTABLE: tuple[type[Any], ...] = (type(iter([])), type(iter(range(0))))
 # torch draws random numbers with replacement this many at a time.
 _DRAW = 32
 # Skipped draws are made and dropped in pieces of this many numbers.
@@ -105,12 +105,13 @@ def _from(sampler: Iterable[Any], skip: int, order: Order) -> Iterator[Any]:
         order.epoch = sampler.epoch
     if isinstance(sampler, RandomSampler) and type(sampler).__iter__ is RandomSampler.__iter__:
         return _random(sampler, skip, order)
-    iterator = iter(sampler)
+    iterator: Any = iter(sampler)
     if isinstance(iterator, _SETTABLE):
         iterator.__setstate__(skip)
     else:
         next(islice(iterator, skip, skip), None)
-    return iterator
+    given: Iterator[Any] = iterator
+    return given
 
 
 def _random(sampler: RandomSampler, skip: int, order: Order) -> Iterator[int]:

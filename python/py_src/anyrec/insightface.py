@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,8 +83,7 @@ class FaceDataset(_Base[Any]):
         self.transform = transform
         self.decode = decode
         self.path = _record_file(Path(root))
-        self._reader: _anyrec.MxReader | None = None
-        self._process = 0
+        self._readers = threading.local()
         self._offsets = _offsets(self.path)
         self.classes, self.image_size = _property(self.path.with_name("property"))
         self.keys, self._identity_keys = self._layout()
@@ -146,14 +146,19 @@ class FaceDataset(_Base[Any]):
         return self.keys[index]
 
     def _record(self, key: int) -> bytes:
-        # A reader has a place in the file: each process has its own.
-        if self._reader is None or self._process != os.getpid():
-            self._reader = _anyrec.MxReader(self.path)
-            self._process = os.getpid()
-        return self._reader.read_at(self._offsets[key])
+        # A reader has a place in the file: each thread of each process has its own.
+        process, reader = getattr(self._readers, "opened", (None, None))
+        if reader is None or process != os.getpid():
+            reader = _anyrec.MxReader(self.path)
+            self._readers.opened = os.getpid(), reader
+        return reader.read_at(self._offsets[key])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_reader": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_readers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._readers = threading.local()
 
     def __repr__(self) -> str:
         persons = "" if self.classes is None else f" of {self.classes} persons"

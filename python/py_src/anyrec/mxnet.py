@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _anyrec
-from .errors import AnyrecError, SystemFailure
+from .errors import AnyrecError, FileMissing, FileRefused, SystemFailure
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -63,13 +63,30 @@ class MXNetFileError(MXNetError, SystemFailure):
     """A file that cannot be opened or written, which the original reports in the same way."""
 
 
+class MXNetFileMissing(MXNetFileError, FileMissing):
+    """There is no such file."""
+
+
+class MXNetFileRefused(MXNetFileError, FileRefused):
+    """The file may not be read or written by this user."""
+
+
+# The first that fits is raised in place of the library's own.
+_KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
+    (FileMissing, MXNetFileMissing),
+    (FileRefused, MXNetFileRefused),
+    (SystemFailure, MXNetFileError),
+    (AnyrecError, MXNetError),
+)
+
+
 @contextlib.contextmanager
 def _original_errors() -> Iterator[None]:
     """The library's errors as the original's: its sentence first, then where and what to do."""
     try:
         yield
     except AnyrecError as error:
-        kind = MXNetFileError if isinstance(error, OSError) else MXNetError
+        kind = next(kind for own, kind in _KINDS if isinstance(error, own))
         message = f"{error.original}: {error}" if error.original else str(error)
         raise kind(
             message,
@@ -425,14 +442,16 @@ def pack(header: tuple[int, Any, int, int], s: Buffer | str) -> bytes:
 
 def _warn_if_rounded(label: Any) -> None:
     """Class numbers above 2^24 collapse in the header's float32."""
-    if isinstance(label, numbers.Integral) and abs(label) > _EXACT:
-        number = int(label)
-        if int(np.float32(number)) != number:
-            warnings.warn(
-                f"the label {number} is stored as {int(np.float32(number))}: an image header keeps "
-                "labels as float32, which is exact up to 2^24 only",
-                stacklevel=3,
-            )
+    if not isinstance(label, numbers.Integral) or abs(int(label)) <= _EXACT:
+        return
+    number = int(label)
+    stored = struct.unpack("<f", struct.pack("<f", number))[0]
+    if int(stored) != number:
+        warnings.warn(
+            f"the label {number} is stored as {int(stored)}: an image header keeps labels as "
+            "float32, which is exact up to 2^24 only",
+            stacklevel=3,
+        )
 
 
 def unpack(s: _Payload) -> tuple[IRHeader, _Payload]:

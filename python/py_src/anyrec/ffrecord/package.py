@@ -60,7 +60,7 @@ class PackedFolder:
         return self._folder.num_files()
 
     @overload
-    def read(self, fnames: _Path) -> _Bytes: ...
+    def read(self, fnames: _Path) -> _Bytes: ...  # type: ignore[overload-overlap]
     @overload
     def read(self, fnames: Sequence[_Path]) -> builtins.list[_Bytes]: ...
     def read(self, fnames: _Path | Sequence[_Path]) -> _Bytes | builtins.list[_Bytes]:

@@ -75,6 +75,7 @@ def _write(
 
 
 def _shown(samples: range, name: str) -> Iterable[int]:
-    from tqdm import tqdm
+    from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-    return tqdm(samples, desc=name)
+    shown: Iterable[int] = tqdm(samples, desc=name)
+    return shown
