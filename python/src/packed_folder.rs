@@ -1,8 +1,8 @@
 //! `PackedFolder`: a folder in a file.
 
 use crate::errors::raised;
-use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::ffrecord::PackedFolder as Folder;
+use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::{OpenOptions, WriteOptions};
 use anyrec::io::{Access, BadNames, open_file};
 use numpy::PyArray1;
@@ -31,9 +31,7 @@ impl PackedFolder {
     fn new(py: Python<'_>, file: PathBuf, check_data: bool) -> PyResult<Self> {
         let mut options = OpenOptions::default();
         options.verify = check_data;
-        let folder = py
-            .detach(|| Folder::open(open_file(&file, Access::Auto)?, &options))
-            .map_err(raised)?;
+        let folder = py.detach(|| Folder::open(open_file(&file, Access::Auto)?, &options)).map_err(raised)?;
         Ok(PackedFolder { path: file, check_data, folder })
     }
 

@@ -1,12 +1,13 @@
 """The native half of the package. Use `anyrec` and its modules instead."""
 
+import builtins
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, Self, disjoint_base
 
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
@@ -17,6 +18,44 @@ _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Location: TypeAlias = tuple[int, int]
 _Coder: TypeAlias = Callable[[bytes], Buffer]
 _Progress: TypeAlias = Callable[[int], object]
+
+__all__ = [
+    "__version__",
+    "Batch",
+    "Dataset",
+    "FfReader",
+    "FfWriter",
+    "GrailScanner",
+    "GrailWriter",
+    "MxReader",
+    "MxWriter",
+    "PackedFolder",
+    "Record",
+    "RecordIterator",
+    "Writer",
+    "batch_from_parts",
+    "convert",
+    "decode_image",
+    "directory_files",
+    "encode_image",
+    "expand",
+    "format_by_name",
+    "formats",
+    "idx_read",
+    "idx_write",
+    "index",
+    "index_line",
+    "pack_folder",
+    "pack_header",
+    "parse_index",
+    "part_files",
+    "rebuild_index",
+    "register_transformer",
+    "repair",
+    "required_space",
+    "unpack_header",
+    "verify",
+]
 
 __version__: str
 
@@ -57,27 +96,34 @@ class Batch(Sequence[memoryview]):
     def offsets(self) -> npt.NDArray[np.int64]: ...
     @property
     def nbytes(self) -> int: ...
+    def index(self, value: Buffer, start: int = 0, stop: int | None = None) -> int: ...
+    def count(self, value: Buffer) -> int: ...
+    def __contains__(self, value: object, /) -> bool: ...
     def numpy(self) -> list[_Bytes]: ...
     def to_list(self) -> list[bytes]: ...
 
-@final
+def batch_from_parts(buffer: Buffer, offsets: Buffer) -> Batch: ...
+
+@disjoint_base
 class Dataset:
     """One or more record files of one format, numbered through."""
 
-    def __new__(cls, paths: Sequence[_Path], options: Mapping[str, Any] = {}) -> Self: ...
+    def __new__(cls, paths: Sequence[_Path], options: dict[str, Any] | None = None) -> Self: ...
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, index: SupportsIndex, /) -> Record: ...
+    def __getitem__(self, index: SupportsIndex, /) -> Record: ...  # type: ignore[overload-overlap]
     @overload
     def __getitem__(self, index: slice | _Indices, /) -> list[Record]: ...
     def __iter__(self) -> RecordIterator: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
-    def __reduce__(self) -> tuple[type[Dataset], tuple[list[str], dict[str, Any]]]: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[list[str], dict[str, Any]]]: ...
     @property
     def format(self) -> str: ...
     @property
     def paths(self) -> list[str]: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
     @property
     def metadata(self) -> dict[str, Any]: ...
     @property
@@ -96,11 +142,11 @@ class RecordIterator(Iterator[Record]):
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
-@final
+@disjoint_base
 class Writer:
     """Writes records; the file appears when it is closed."""
 
-    def __new__(cls, path: _Path, format: str, options: Mapping[str, Any] = {}) -> Self: ...
+    def __new__(cls, path: _Path, format: str, options: dict[str, Any] | None = None) -> Self: ...
     @property
     def path(self) -> str: ...
     @property
@@ -206,21 +252,21 @@ class FfWriter:
     def close(self) -> None: ...
     def abort(self) -> None: ...
 
-@final
+@disjoint_base
 class PackedFolder:
     """A folder packed into an FFRecord file, read without unpacking it."""
 
     def __new__(cls, file: _Path, check_data: bool = True) -> Self: ...
-    def __reduce__(self) -> tuple[type[PackedFolder], tuple[str, bool]]: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[str, bool]]: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
     @property
     def path(self) -> str: ...
     def num_files(self) -> int: ...
     @overload
-    def read(self, path: str | os.PathLike[str]) -> _Bytes: ...
+    def read(self, path: str | os.PathLike[str]) -> _Bytes: ...  # type: ignore[overload-overlap]
     @overload
-    def read(self, path: Sequence[str | os.PathLike[str]]) -> list[_Bytes]: ...
+    def read(self, path: Sequence[str | os.PathLike[str]]) -> builtins.list[_Bytes]: ...
     def read_one(self, path: str | os.PathLike[str]) -> _Bytes: ...
     def list(
         self,
@@ -228,7 +274,7 @@ class PackedFolder:
         list_file: bool = True,
         list_dir: bool = True,
         recursive: bool = False,
-    ) -> list[str]: ...
+    ) -> builtins.list[str]: ...
     def exists(self, path: str | os.PathLike[str]) -> bool: ...
     def is_file(self, path: str | os.PathLike[str]) -> bool: ...
     def is_dir(self, path: str | os.PathLike[str]) -> bool: ...
@@ -241,14 +287,14 @@ def part_files(count: int, files: int) -> list[tuple[str, range]]: ...
 
 # GRAIL
 
-@final
+@disjoint_base
 class GrailWriter:
     """Writes a GRAIL recordio file of version 2; it appears when it is closed."""
 
     def __new__(
         cls,
         path: _Path,
-        options: Mapping[str, Any] = {},
+        options: dict[str, Any] | None = None,
         index: Callable[[_Location, int], object] | None = None,
         skip_header: bool = False,
     ) -> Self: ...
@@ -266,12 +312,12 @@ class GrailWriter:
     def close(self) -> list[str]: ...
     def abort(self) -> None: ...
 
-@final
+@disjoint_base
 class GrailScanner(Iterator[Record]):
     """Gives the items of a GRAIL recordio file, or of a shard of it, one after the other."""
 
     def __new__(
-        cls, path: _Path, shard: tuple[int, int, int] | None = None, options: Mapping[str, Any] = {}
+        cls, path: _Path, shard: tuple[int, int, int] | None = None, options: dict[str, Any] | None = None
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -297,19 +343,19 @@ def required_space(sizes: Sequence[int], record_bytes: int) -> int: ...
 
 # IDX
 
-def idx_read(path: _Path, options: Mapping[str, Any] = {}, mapped: bool = True) -> npt.NDArray[Any]: ...
-def idx_write(path: _Path, array: npt.NDArray[Any], options: Mapping[str, Any] = {}) -> int: ...
+def idx_read(path: _Path, options: dict[str, Any] | None = None, mapped: bool = True) -> npt.NDArray[Any]: ...
+def idx_write(path: _Path, array: npt.NDArray[Any], options: dict[str, Any] | None = None) -> int: ...
 
 # Whole files
 
 def formats() -> list[dict[str, Any]]: ...
 def format_by_name(path: _Path) -> str | None: ...
 def expand(paths: Sequence[_Path]) -> list[str]: ...
-def verify(path: _Path, options: Mapping[str, Any] = {}, progress: _Progress | None = None) -> dict[str, Any]: ...
+def verify(path: _Path, options: dict[str, Any] | None = None, progress: _Progress | None = None) -> dict[str, Any]: ...
 def repair(
     input: _Path,
     output: _Path,
-    options: Mapping[str, Any] = {},
+    options: dict[str, Any] | None = None,
     overwrite: bool = False,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
@@ -317,9 +363,9 @@ def convert(
     inputs: Sequence[_Path],
     output: _Path,
     format: str,
-    open_options: Mapping[str, Any] = {},
-    write_options: Mapping[str, Any] = {},
-    convert_options: Mapping[str, Any] = {},
+    open_options: dict[str, Any] | None = None,
+    write_options: dict[str, Any] | None = None,
+    convert_options: dict[str, Any] | None = None,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
 def index(
@@ -327,5 +373,5 @@ def index(
     output: _Path | None = None,
     table: bool = False,
     overwrite: bool = False,
-    options: Mapping[str, Any] = {},
+    options: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
