@@ -20,7 +20,8 @@ def own_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathl
 
 def manifest(format: str) -> dict[str, Any]:
     """What the original implementation says about a format's golden files."""
-    return json.loads((TESTDATA / format / "good" / "manifest.json").read_text())
+    told: dict[str, Any] = json.loads((TESTDATA / format / "good" / "manifest.json").read_text())
+    return told
 
 
 def golden(format: str, name: str) -> pathlib.Path:

@@ -30,7 +30,8 @@ def test_a_record_behaves_like_bytes() -> None:
 
 def test_records_are_taken_without_a_copy() -> None:
     record = Record(np.arange(1000, dtype=np.uint8))
-    array = np.frombuffer(record, np.uint8)
+    array = np.frombuffer(memoryview(record), np.uint8)
+    assert np.frombuffer(record, np.uint8).ctypes.data == array.ctypes.data  # type: ignore[call-overload]
     assert array.ctypes.data == record.numpy().ctypes.data == np.asarray(record).ctypes.data
     assert not array.flags.writeable and memoryview(record).readonly
     assert io.BytesIO(record).read() == record == b"".join([record])
