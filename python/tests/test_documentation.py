@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import pathlib
 import pkgutil
+import re
+import warnings
 
 import pytest
 
@@ -35,3 +38,17 @@ def test_an_example_prints_what_it_says(example: doctest.DocTest) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
     runner.run(example)
     assert runner.summarize(verbose=False).failed == 0
+
+
+README = pathlib.Path(__file__).parents[1] / "README.md"
+
+
+def test_the_readme_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
+    expected = re.findall(r"^print\(.*?\)\s+# (.*)$", code, re.MULTILINE)
+    assert len(expected) == code.count("print(")
+    with warnings.catch_warnings():
+        # Converting drops the keys, and says so.
+        warnings.simplefilter("ignore", anyrec.NotStored)
+        exec(compile(code, str(README), "exec"), {})
+    assert capsys.readouterr().out.splitlines() == expected

@@ -139,7 +139,11 @@ def test_a_folder_is_packed_read_and_unpacked(own_folder: pathlib.Path) -> None:
         packed.read("c")
     with pytest.raises(ValueError, match="is not a file but a directory"):
         packed.read_one("b")
-    assert packed.unpack("out")["files"] == 2
+    with packed:
+        assert packed.unpack("out")["files"] == 2
+    with pytest.raises(anyrec.ClosedError):
+        packed.list()
+    assert one.tobytes() == bytes(1000)
     assert sorted(p.name for p in pathlib.Path("out").rglob("*")) == ["a.txt", "b", "empty", "ü.bin"]
     with anyrec.create("plain.ffr") as writer:
         writer.write(b"x")
