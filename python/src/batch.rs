@@ -37,7 +37,7 @@ impl From<anyrec::Batch> for Batch {
 }
 
 impl Batch {
-    fn count(&self) -> usize {
+    fn length(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
@@ -55,12 +55,12 @@ impl Batch {
 
     /// All records, sharing the buffer.
     pub fn records(&self) -> impl ExactSizeIterator<Item = Record> {
-        (0..self.count()).map(|index| self.record(index).unwrap_or_else(|| Record::new(Bytes::new())))
+        (0..self.length()).map(|index| self.record(index).unwrap_or_else(|| Record::new(Bytes::new())))
     }
 
     fn view<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyMemoryView>> {
         let record = self.record(index).ok_or_else(|| {
-            PyIndexError::new_err(format!("there is no record {index} in the batch's {}", self.count()))
+            PyIndexError::new_err(format!("there is no record {index} in the batch's {}", self.length()))
         })?;
         PyMemoryView::from(&Bound::new(py, record)?.into_any())
     }
@@ -69,26 +69,40 @@ impl Batch {
 #[pymethods]
 impl Batch {
     fn __len__(&self) -> usize {
-        self.count()
+        self.length()
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = index.cast::<PySlice>() {
-            let places = crate::indices::of_slice(slice, self.count() as u64)?;
+            let places = crate::indices::of_slice(slice, self.length() as u64)?;
             let views = places.into_iter().map(|place| self.view(py, usize::try_from(place)?));
             return Ok(PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)?.into_any());
         }
-        let place = crate::indices::one(index, self.count() as u64)?;
+        let place = crate::indices::one(index, self.length() as u64)?;
         Ok(self.view(py, usize::try_from(place)?)?.into_any())
     }
 
+    fn __contains__(&self, value: &Bound<'_, PyAny>) -> bool {
+        Payload::of(value).is_ok_and(|value| self.count(value) > 0)
+    }
+
     /// How many records equal `value`.
-    fn count_of(&self, value: Payload) -> usize {
+    fn count(&self, value: Payload) -> usize {
         self.records().filter(|record| **record.bytes() == *value).count()
     }
 
+    /// The place of the first record from `start` on that equals `value`.
+    #[pyo3(signature = (value, start = 0, stop = None))]
+    fn index(&self, value: Payload, start: isize, stop: Option<isize>) -> PyResult<usize> {
+        let length = isize::try_from(self.length())?;
+        let clamp = |at: isize| if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
+        let (start, stop) = (usize::try_from(clamp(start))?, usize::try_from(clamp(stop.unwrap_or(length)))?);
+        let equal = |&index: &usize| self.record(index).is_some_and(|record| **record.bytes() == *value);
+        (start..stop).find(equal).ok_or_else(|| PyValueError::new_err("no record of the batch equals that"))
+    }
+
     fn __repr__(&self) -> String {
-        format!("<Batch of {} records, {} bytes>", self.count(), self.buffer.len())
+        format!("<Batch of {} records, {} bytes>", self.length(), self.buffer.len())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -121,7 +135,7 @@ impl Batch {
     /// The records as read-only arrays of `uint8` over the one buffer, without a copy.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.buffer(py)?;
-        let arrays = (0..self.count()).map(|index| {
+        let arrays = (0..self.length()).map(|index| {
             let (begin, end) = self.span(index).unwrap_or_default();
             all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))
         });

@@ -59,7 +59,7 @@ fn exception(py: Python<'_>, error: &Error, original: Option<String>) -> PyResul
     place.set_item("found", error.found())?;
     place.set_item("hint", error.hint())?;
     place.set_item("original", original)?;
-    place.set_item("errno", error.io_error().and_then(|error| os_code(error)))?;
+    place.set_item("errno", error.io_error().and_then(os_code))?;
     let class = module(py)?.getattr(class_name(error))?;
     Ok(PyErr::from_value(class.call((error.to_string(),), Some(&place))?))
 }

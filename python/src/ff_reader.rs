@@ -79,11 +79,7 @@ impl FfReader {
         open.as_ref().map(Arc::clone).ok_or_else(|| closed("the reader"))
     }
 
-    fn of_file<R>(
-        &self,
-        file: &Bound<'_, PyAny>,
-        work: impl FnOnce(&Reader) -> Result<R>,
-    ) -> PyResult<R> {
+    fn of_file<R>(&self, file: &Bound<'_, PyAny>, work: impl FnOnce(&Reader) -> Result<R>) -> PyResult<R> {
         let files = self.opened()?;
         let number = usize::try_from(indices::one(file, files.readers.len() as u64)?)?;
         match files.readers.get(number) {

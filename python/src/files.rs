@@ -75,9 +75,8 @@ pub fn repair<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (options, _) = open_options(options)?;
-    let repair = progress::run(py, progress, |tell| {
-        anyrec::repair(&input, &output, &options, overwrite, tell)
-    })?;
+    let repair =
+        progress::run(py, progress, |tell| anyrec::repair(&input, &output, &options, overwrite, tell))?;
     let told = report_dict(py, &repair.report)?;
     told.set_item("written", written_dict(py, &repair.written)?)?;
     Ok(told)
@@ -108,9 +107,10 @@ pub fn convert<'py>(
             files.iter().map(|path| Input::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
         anyrec::convert::convert(inputs, &output, to, &options, tell)
     })?;
-    let outputs = conversion.outputs.iter().map(|(path, written)| {
-        (path.as_os_str(), written_dict(py, written)?).into_pyobject(py)
-    });
+    let outputs = conversion
+        .outputs
+        .iter()
+        .map(|(path, written)| (path.as_os_str(), written_dict(py, written)?).into_pyobject(py));
     let told = PyDict::new(py);
     told.set_item("outputs", outputs.collect::<PyResult<Vec<_>>>()?)?;
     told.set_item("records", conversion.records)?;
@@ -136,7 +136,9 @@ pub fn index<'py>(
             let input = Input::open(&path, &options)?;
             if input.format().id() != format::by_id("mxnet").map_or("", |format| format.id()) || table {
                 if output.is_some() {
-                    return Err(Error::invalid("a table always stands beside its file, as NAME.anyrec-table"));
+                    return Err(Error::invalid(
+                        "a table always stands beside its file, as NAME.anyrec-table",
+                    ));
                 }
                 let table = Table::build(&path, &options)?;
                 let reason = "a table of positions, used whenever the file is opened".to_owned();
@@ -187,9 +189,10 @@ fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyD
     told.set_item("record_bytes", report.record_bytes)?;
     told.set_item("metadata_bytes", report.metadata_bytes)?;
     told.set_item("damage_bytes", report.damage_bytes)?;
-    let damage = report.damage.iter().map(|Damage { begin, end, record, reason }| {
-        (*begin, *end, *record, reason.as_str())
-    });
+    let damage = report
+        .damage
+        .iter()
+        .map(|Damage { begin, end, record, reason }| (*begin, *end, *record, reason.as_str()));
     told.set_item("damage", damage.collect::<Vec<_>>())?;
     told.set_item("unlisted_damage", report.unlisted_damage)?;
     let notices = report.notices.iter().map(|notice| (notice.offset, notice.message.as_str()));

@@ -96,7 +96,8 @@ impl GrailWriter {
 
     /// Adds a pair to the header, before the first item. A key may be added again: both are kept.
     fn add_header(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let key = text_from(key).unwrap_or_else(|| Err(PyTypeError::new_err("a header key is str or bytes")))?;
+        let key =
+            text_from(key).unwrap_or_else(|| Err(PyTypeError::new_err("a header key is str or bytes")))?;
         let value = value_from(value)?;
         self.writer.with(py, |state| state.writer.add_header(key, value))
     }

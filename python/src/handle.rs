@@ -55,9 +55,7 @@ impl<T: Send> Handle<T> {
         py: Python<'_>,
         work: impl FnOnce(&mut T) -> Result<R> + Send,
     ) -> PyResult<R> {
-        self.with_slot(py, |slot| slot.as_mut().map(work))?
-            .ok_or_else(|| closed(self.what))?
-            .map_err(raised)
+        self.with_slot(py, |slot| slot.as_mut().map(work))?.ok_or_else(|| closed(self.what))?.map_err(raised)
     }
 
     /// Works with the slot itself: `None` in it means closed.

@@ -31,7 +31,7 @@ pub fn encode_image<'py>(
 /// A JPEG, PNG or WebP as an array: -1 as stored, 0 gray, 1 colour, as `cv2.imdecode` has it. With
 /// `rgb` the colours come in the order red, green, blue.
 #[pyfunction]
-#[pyo3(signature = (data, iscolor = -1, *, rgb = false))]
+#[pyo3(signature = (data, iscolor = -1, *, rgb = false), text_signature = "(data, iscolor=-1, *, rgb=False)")]
 pub fn decode_image<'py>(
     py: Python<'py>,
     data: Payload,

@@ -133,7 +133,8 @@ impl MxReader {
     /// Opens the file anew and goes to its beginning.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let path = &self.path;
-        let opened = self.position.with_slot(py, |slot| Position::open(path).map(|opened| *slot = Some(opened)))?;
+        let opened =
+            self.position.with_slot(py, |slot| Position::open(path).map(|opened| *slot = Some(opened)))?;
         opened.map_err(crate::errors::raised)
     }
 

@@ -1,8 +1,8 @@
 //! `PackedFolder`: a folder in a file.
 
-use crate::errors::raised;
-use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
+use crate::errors::{closed, raised};
 use anyrec::format::ffrecord::PackedFolder as Folder;
+use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::{OpenOptions, WriteOptions};
 use anyrec::io::{Access, BadNames, open_file};
 use numpy::PyArray1;
@@ -11,13 +11,22 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A folder packed into an FFRecord file, read without unpacking it.
 #[pyclass(frozen, subclass, module = "anyrec._anyrec")]
 pub struct PackedFolder {
     path: PathBuf,
     check_data: bool,
-    folder: Folder,
+    /// Held for moments only; reading needs no lock.
+    open: Mutex<Option<Arc<Folder>>>,
+}
+
+impl PackedFolder {
+    fn opened(&self) -> PyResult<Arc<Folder>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map(Arc::clone).ok_or_else(|| closed("the packed folder"))
+    }
 }
 
 fn array(py: Python<'_>, content: Vec<u8>) -> Bound<'_, PyArray1<u8>> {
@@ -31,10 +40,8 @@ impl PackedFolder {
     fn new(py: Python<'_>, file: PathBuf, check_data: bool) -> PyResult<Self> {
         let mut options = OpenOptions::default();
         options.verify = check_data;
-        let folder = py
-            .detach(|| Folder::open(open_file(&file, Access::Auto)?, &options))
-            .map_err(raised)?;
-        Ok(PackedFolder { path: file, check_data, folder })
+        let folder = py.detach(|| Folder::open(open_file(&file, Access::Auto)?, &options)).map_err(raised)?;
+        Ok(PackedFolder { path: file, check_data, open: Mutex::new(Some(Arc::new(folder))) })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
@@ -45,7 +52,11 @@ impl PackedFolder {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = self.path.as_os_str().into_pyobject(py)?.repr()?.to_string();
-        Ok(format!("<PackedFolder {name}: {} files>", self.num_files()))
+        Ok(match self.num_files() {
+            Ok(1) => format!("<PackedFolder {name}: 1 file>"),
+            Ok(files) => format!("<PackedFolder {name}: {files} files>"),
+            Err(_) => format!("<PackedFolder {name}, closed>"),
+        })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -55,6 +66,7 @@ impl PackedFolder {
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) {
         let _ = exception;
+        self.close();
     }
 
     /// The packed file's path.
@@ -64,8 +76,8 @@ impl PackedFolder {
     }
 
     /// Number of files.
-    fn num_files(&self) -> u64 {
-        self.folder.num_files()
+    fn num_files(&self) -> PyResult<u64> {
+        Ok(self.opened()?.num_files())
     }
 
     /// The content of one file, or a list of the contents of several.
@@ -77,7 +89,8 @@ impl PackedFolder {
         for path in path.try_iter()? {
             paths.push(path?.extract::<PathBuf>()?.into_os_string().into_vec());
         }
-        let contents = py.detach(|| self.folder.read(&paths)).map_err(raised)?;
+        let folder = self.opened()?;
+        let contents = py.detach(|| folder.read(&paths)).map_err(raised)?;
         let arrays = contents.iter().map(|content| array(py, content.to_vec()));
         Ok(PyList::new(py, arrays.collect::<Vec<_>>())?.into_any())
     }
@@ -85,7 +98,8 @@ impl PackedFolder {
     /// The content of a file.
     fn read_one<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let path = path.as_os_str().as_bytes();
-        let content = py.detach(|| Ok(self.folder.read_one(path)?.to_vec())).map_err(raised)?;
+        let folder = self.opened()?;
+        let content = py.detach(|| Ok(folder.read_one(path)?.to_vec())).map_err(raised)?;
         Ok(array(py, content))
     }
 
@@ -104,23 +118,23 @@ impl PackedFolder {
         options.folders = list_dir;
         options.recursive = recursive;
         let path = path.unwrap_or_default();
-        let paths = self.folder.list(path.as_os_str().as_bytes(), &options).map_err(raised)?;
+        let paths = self.opened()?.list(path.as_os_str().as_bytes(), &options).map_err(raised)?;
         PyList::new(py, paths.into_iter().map(|path| OsString::from_vec(path.into())))
     }
 
     /// Whether a file or folder has the path.
-    fn exists(&self, path: PathBuf) -> bool {
-        self.folder.exists(path.as_os_str().as_bytes())
+    fn exists(&self, path: PathBuf) -> PyResult<bool> {
+        Ok(self.opened()?.exists(path.as_os_str().as_bytes()))
     }
 
     /// Whether a file has the path.
-    fn is_file(&self, path: PathBuf) -> bool {
-        self.folder.is_file(path.as_os_str().as_bytes())
+    fn is_file(&self, path: PathBuf) -> PyResult<bool> {
+        Ok(self.opened()?.is_file(path.as_os_str().as_bytes()))
     }
 
     /// Whether a folder has the path.
-    fn is_dir(&self, path: PathBuf) -> bool {
-        self.folder.is_folder(path.as_os_str().as_bytes())
+    fn is_dir(&self, path: PathBuf) -> PyResult<bool> {
+        Ok(self.opened()?.is_folder(path.as_os_str().as_bytes()))
     }
 
     /// Unpacks everything into a folder. Nothing is made outside it, nothing is overwritten.
@@ -137,7 +151,8 @@ impl PackedFolder {
         if escape_names {
             options.bad_names = BadNames::Escape;
         }
-        let unpacked = py.detach(|| self.folder.unpack(&folder, &options)).map_err(raised)?;
+        let packed = self.opened()?;
+        let unpacked = py.detach(|| packed.unpack(&folder, &options)).map_err(raised)?;
         let told = PyDict::new(py);
         told.set_item("files", unpacked.files)?;
         told.set_item("folders", unpacked.folders)?;
@@ -147,8 +162,17 @@ impl PackedFolder {
         Ok(told)
     }
 
-    /// Does nothing: the file is let go with the object. For symmetry with everything else.
-    fn close(&self) {}
+    /// Whether the folder was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Closes the file; a second time is fine. Arrays that came from it stay valid.
+    fn close(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(open);
+    }
 }
 
 /// Packs a folder into a new file; says how many files are in it.

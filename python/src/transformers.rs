@@ -9,8 +9,13 @@ use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Factories by name: (encoder, decoder).
-type Factories = BTreeMap<String, Arc<(Option<Py<PyAny>>, Option<Py<PyAny>>)>>;
+/// What makes encoders and decoders of one name.
+struct Factory {
+    encoder: Option<Py<PyAny>>,
+    decoder: Option<Py<PyAny>>,
+}
+
+type Factories = BTreeMap<String, Arc<Factory>>;
 
 /// Held for moments only, and never while Python code runs.
 static FACTORIES: Mutex<Factories> = Mutex::new(BTreeMap::new());
@@ -23,7 +28,7 @@ static FACTORIES: Mutex<Factories> = Mutex::new(BTreeMap::new());
 #[pyfunction]
 #[pyo3(signature = (name, encoder, decoder))]
 pub fn register_transformer(name: String, encoder: Option<Py<PyAny>>, decoder: Option<Py<PyAny>>) {
-    let replaced = factories().insert(name, Arc::new((encoder, decoder)));
+    let replaced = factories().insert(name, Arc::new(Factory { encoder, decoder }));
     // After the lock was let go: dropping a Python object may run Python code.
     drop(replaced);
 }
@@ -52,7 +57,7 @@ pub fn registered() -> Registry {
 struct PythonTransformer {
     name: String,
     config: String,
-    made_by: Arc<(Option<Py<PyAny>>, Option<Py<PyAny>>)>,
+    made_by: Arc<Factory>,
 }
 
 impl PythonTransformer {
@@ -71,11 +76,11 @@ impl PythonTransformer {
 
 impl Transformer for PythonTransformer {
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
-        self.call(self.made_by.0.as_ref(), "an encoder", block)
+        self.call(self.made_by.encoder.as_ref(), "an encoder", block)
     }
 
     fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
-        let block = self.call(self.made_by.1.as_ref(), "a decoder", stored)?;
+        let block = self.call(self.made_by.decoder.as_ref(), "a decoder", stored)?;
         match block.len() as u64 {
             size if size > limit => Err(Limits::exceeded("block size", size, limit)),
             _ => Ok(block),

@@ -1,9 +1,10 @@
-//! Set-up and checks of this repository: `cargo xtask test | ci | interop | fuzz`.
+//! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz`.
 //!
 //! Every command installs what it needs below `target/` (system packages apart) and can be run on
 //! a machine with nothing but Rust and Python.
 
 mod fuzz;
+mod python;
 mod run;
 
 use run::{Failure, cargo};
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test               every test of the workspace
+  test               every test of the workspace and of the Python package
+  wheel              the Python package's wheel, in target/wheels/
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
   fuzz [SECONDS]     every fuzz target for that long (60)
 ";
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["test"] => test(),
+        ["wheel"] => python::wheel(),
         ["ci"] => ci(),
         ["fuzz"] => fuzz::run_all(60),
         ["fuzz", seconds] => match seconds.parse() {
@@ -44,7 +47,8 @@ fn main() -> ExitCode {
 
 /// The README's test command.
 fn test() -> Result<(), Failure> {
-    cargo(&["test", "--workspace"])
+    cargo(&["test", "--workspace"])?;
+    python::test()
 }
 
 fn ci() -> Result<(), Failure> {

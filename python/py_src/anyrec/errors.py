@@ -80,9 +80,8 @@ class AnyrecError(Exception):
         self.hint = hint
         self.original = original
         if isinstance(self, OSError):
-            self.errno = errno
-            self.strerror = self.reason
-            self.filename = path
+            for name, value in (("errno", errno), ("strerror", self.reason), ("filename", path)):
+                setattr(self, name, value)
         if hint:
             self.add_note(f"hint: {hint}")
 

@@ -37,7 +37,7 @@ __all__ = ["Location", "Scanner", "Writer", "register_transformer", "required_sp
 Location: TypeAlias = tuple[int, int]
 """Where an item is: (byte offset of its block, number within the block)."""
 
-Header: TypeAlias = Mapping[str | bytes, Any] | Iterable[tuple[str | bytes, Any]]
+Header: TypeAlias = Mapping[str, Any] | Mapping[bytes, Any] | Iterable[tuple[str | bytes, Any]]
 Coder: TypeAlias = "Callable[[bytes], Buffer]"
 
 

@@ -3,7 +3,7 @@
 >>> import numpy
 >>> from anyrec import idx
 >>> idx.write("x-idx2-int", numpy.array([[1, -2], [3, 4]], dtype="int32"))
-24
+28
 >>> idx.read("x-idx2-int")
 array([[ 1, -2],
        [ 3,  4]], dtype=int32)

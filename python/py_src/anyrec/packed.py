@@ -20,7 +20,7 @@ class PackedFolder(_anyrec.PackedFolder):
     1
     >>> folder = anyrec.PackedFolder("photos.ffr")
     >>> folder
-    <PackedFolder 'photos.ffr': 1 files>
+    <PackedFolder 'photos.ffr': 1 file>
     >>> folder.list(), folder.list("2024"), folder.is_dir("2024")
     (['2024'], ['sea.txt'], True)
     >>> bytes(folder.read("2024/sea.txt")), len(folder.read(["2024/sea.txt"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -65,9 +66,9 @@ class Report:
     """Stretches of damage beyond those listed one by one."""
     notices: tuple[Notice, ...]
     """Oddities that cost no data."""
-    header: tuple[tuple[str | bytes, Any], ...]
+    header: tuple[tuple[str | builtins.bytes, Any], ...]
     """Pairs of the first file's header (GRAIL)."""
-    trailer: bytes | None  # type: ignore[valid-type]
+    trailer: builtins.bytes | None
     """The first file's trailer (GRAIL)."""
     shape: tuple[int, ...] | None
     """The first file's shape (IDX)."""

@@ -240,8 +240,7 @@ fn a_withdrawn_trailer_leaves_a_file_without_one() {
     for blocks in [0, 1, 3] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.grail-rio");
-        let mut options = WriteOptions::default();
-        options.trailer = true;
+        let options = WriteOptions { trailer: true, ..WriteOptions::default() };
         let mut writer = Writer::create(&path, &options).unwrap();
         for block in 0..blocks {
             writer.append(&[block]).unwrap();
