@@ -1,4 +1,4 @@
-//! Set-up and checks of this repository: `cargo xtask test | ci | interop | fuzz`.
+//! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz`.
 //!
 //! Every command installs what it needs below `target/` (system packages apart) and can be run on
 //! a machine with nothing but Rust and Python.
@@ -6,6 +6,7 @@
 mod fuzz;
 mod im2rec_interop;
 mod interop;
+mod python;
 mod run;
 
 use run::{Failure, cargo};
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test               every test of the workspace
+  test               every test of the workspace and of the Python package
+  wheel              the Python package's wheel, in target/wheels/
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (60)
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["test"] => test(),
+        ["wheel"] => python::wheel(),
         ["ci"] => ci(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
@@ -52,7 +55,14 @@ fn main() -> ExitCode {
 
 /// The README's test command.
 fn test() -> Result<(), Failure> {
-    cargo(&["test", "--workspace"])
+    if let Err(failure) = interop::setup::packages() {
+        if run::on_ci() {
+            return Err(failure);
+        }
+        eprintln!("xtask: SKIPPED are the tests that need Debian's torch and Fashion-MNIST: {failure}");
+    }
+    cargo(&["test", "--workspace"])?;
+    python::test()
 }
 
 fn ci() -> Result<(), Failure> {

@@ -81,6 +81,11 @@ impl Step {
     }
 }
 
+/// Whether this is CI, where nothing may be skipped.
+pub fn on_ci() -> bool {
+    std::env::var_os("CI").is_some()
+}
+
 /// Runs cargo.
 pub fn cargo(arguments: &[&str]) -> Result<(), Failure> {
     command("cargo", arguments).run()

@@ -8,7 +8,7 @@ use crate::input::{Input, OpenReader};
 use crate::io::{ReadAt, Window};
 use crate::position::Position;
 use bytes::Bytes;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -214,8 +214,27 @@ impl Dataset {
     ///
     /// Damage is an error item, after which the iteration goes on with the next intact record;
     /// with [`OpenOptions::skip_damage`] it is passed over.
-    pub fn iter(&self) -> Records<'_> {
+    pub fn iter(&self) -> Records<&Dataset> {
         Records { dataset: self, next_file: 0, current: None }
+    }
+
+    /// [`iter`](Dataset::iter) for iterations that outlive the caller's hold on the dataset.
+    pub fn shared_iter(self: Arc<Self>) -> Records<Arc<Dataset>> {
+        Records { dataset: self, next_file: 0, current: None }
+    }
+
+    /// The same open files with readers of their own, which share no lock with this one's: for a
+    /// process that was forked while another thread was using this dataset.
+    ///
+    /// # Errors
+    /// As [`Dataset::open`], except that no file is opened.
+    pub fn renewed(&self) -> Result<Dataset> {
+        let renew = |file: &RecordFile| {
+            let input = Input::over(file.source.clone(), file.reader.format());
+            RecordFile::of(input, &self.options)
+        };
+        let files = self.files.iter().map(renew).collect::<Result<Vec<_>>>()?;
+        Ok(Dataset { files, options: self.options.clone(), starts: OnceLock::new() })
     }
 
     fn starts(&self) -> Result<&[u64]> {
@@ -259,10 +278,13 @@ impl std::fmt::Debug for Dataset {
 
 impl RecordFile {
     fn open(path: &Path, options: &OpenOptions) -> Result<RecordFile> {
-        let input = Input::open(path, options)?;
+        Self::of(Input::open(path, options)?, options)
+    }
+
+    fn of(input: Input, options: &OpenOptions) -> Result<RecordFile> {
         match (input.source().cloned(), input.reader(options)?) {
             (Some(source), Some(OpenReader { reader, notice })) => Ok(RecordFile { source, reader, notice }),
-            _ => Err(Error::invalid("not a file").in_file(crate::io::display_name(path))),
+            _ => Err(Error::invalid("not a file").in_file(input.name())),
         }
     }
 
@@ -369,17 +391,15 @@ pub(crate) fn open_label_file(path: &Path, options: &OpenOptions) -> Result<Labe
     }
 }
 
-/// The scan in progress, and what it reads.
-type Current<'a> = (Box<dyn Scan>, &'a Arc<dyn ReadAt>);
-
 /// Iterator over the records of a dataset, see [`Dataset::iter`].
-pub struct Records<'a> {
-    dataset: &'a Dataset,
+pub struct Records<D> {
+    dataset: D,
     next_file: usize,
-    current: Option<Current<'a>>,
+    /// The scan in progress, and what it reads.
+    current: Option<(Box<dyn Scan>, Arc<dyn ReadAt>)>,
 }
 
-impl Records<'_> {
+impl<D: Deref<Target = Dataset>> Records<D> {
     fn step(&mut self) -> Result<Option<Bytes>> {
         loop {
             let Some((scan, source)) = &mut self.current else {
@@ -387,7 +407,7 @@ impl Records<'_> {
                 self.next_file += 1;
                 let window = Window::new(file.source.clone());
                 let scan = file.reader.format().scan(window, &self.dataset.options)?;
-                self.current = Some((scan, &file.source));
+                self.current = Some((scan, file.source.clone()));
                 continue;
             };
             match scan.next_event()? {
@@ -402,7 +422,7 @@ impl Records<'_> {
     }
 }
 
-impl Iterator for Records<'_> {
+impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
     type Item = Result<Bytes>;
 
     fn next(&mut self) -> Option<Self::Item> {

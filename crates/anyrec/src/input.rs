@@ -34,6 +34,11 @@ impl Input {
         Ok(Input { format, window: Window::new(source) })
     }
 
+    /// A source that is open already.
+    pub(crate) fn over(source: Arc<dyn ReadAt>, format: &'static dyn Format) -> Input {
+        Input { format, window: Window::new(source) }
+    }
+
     /// Takes a stream, called `name` in messages.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ mod peer;
 mod random;
 mod reading;
 mod report;
-mod setup;
+pub mod setup;
 #[cfg(test)]
 mod tests;
 

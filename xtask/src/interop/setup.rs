@@ -11,7 +11,7 @@ const PACKAGES: [&str; 5] =
     ["python3-venv", "python3-torch", "python3-pil", "python3-requests", "dataset-fashion-mnist"];
 
 /// The system's own Python, whose torch the IDX peer uses.
-const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+pub const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
 /// The one Python that mxnet 1.9.1 is run with.
 const MXNET_PYTHON: &str = "3.11";
@@ -33,7 +33,7 @@ pub fn packages() -> Result<(), Failure> {
     }
     if output_of("id", &["-u"]).as_deref() != Some("0") {
         return Err(Failure::new(format!(
-            "interop needs packages that are not installed; as root: \
+            "packages are missing; as root: \
              apt-get update && apt-get install --no-install-recommends {}",
             missing.join(" ")
         )));
@@ -49,7 +49,7 @@ pub fn mxnet_python() -> Result<PathBuf, Failure> {
     let show_version = "import sys; print('%d.%d' % sys.version_info[:2])";
     let fits = |python: &&str| output_of(python, &["-c", show_version]).as_deref() == Some(MXNET_PYTHON);
     let python = ["python3.11", SYSTEM_PYTHON, "python3"].into_iter().find(fits).ok_or_else(|| {
-        Failure::new(format!("interop needs Python {MXNET_PYTHON} for mxnet 1.9.1: install python3.11"))
+        Failure::new(format!("mxnet 1.9.1 needs Python {MXNET_PYTHON}: install python3.11"))
     })?;
     environment("mxnet", python, &[], &[])
 }

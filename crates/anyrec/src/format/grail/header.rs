@@ -66,6 +66,13 @@ impl Header {
         self.get(TRAILER_KEY) == Some(&Value::Bool(true))
     }
 
+    /// Turns the promise of a trailer into its opposite, without changing the header's length.
+    pub(super) fn withdraw_trailer(&mut self) {
+        if let Some((_, value)) = self.pairs.iter_mut().find(|(key, _)| key == TRAILER_KEY) {
+            *value = Value::Bool(false);
+        }
+    }
+
     /// The `transformer` entries, in order of application.
     ///
     /// # Errors

@@ -2,12 +2,13 @@
 
 use super::block::{Decoder, Version};
 use super::cache::BlockCache;
-use super::header::Header;
+use super::header::{Header, TRAILER_KEY};
 use super::layout::*;
 use super::legacy::{self, RecordKind, decode_record_header, encode_record_header, find_record_header};
 use super::transform::Registry;
+use super::{Scanner, Writer};
 use crate::error::ErrorKind;
-use crate::format::{OpenOptions, Value};
+use crate::format::{OpenOptions, Value, WriteOptions};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -231,5 +232,28 @@ fn levels_are_read_as_the_original_reads_them() {
     assert!(registry.decoders(&["flate x", "zstd ?"]).is_ok(), "reading needs no level");
     for entry in ["flate 10", "flate -3"] {
         assert_eq!(registry.get(entry).unwrap().encode(&data).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+#[test]
+fn a_withdrawn_trailer_leaves_a_file_without_one() {
+    for blocks in [0, 1, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.grail-rio");
+        let options = WriteOptions { trailer: true, ..WriteOptions::default() };
+        let mut writer = Writer::create(&path, &options).unwrap();
+        for block in 0..blocks {
+            writer.append(&[block]).unwrap();
+            writer.flush().unwrap();
+        }
+        writer.withdraw_trailer().unwrap();
+        writer.append(b"last").unwrap();
+        assert_eq!(writer.finish().unwrap().notices, []);
+        let report = crate::verify(&path, &OpenOptions::default()).unwrap();
+        assert!(report.is_sound());
+        let source = crate::io::open_file(&path, crate::io::Access::Auto).unwrap();
+        let scanner = Scanner::new(source, &OpenOptions::default()).unwrap();
+        assert_eq!(scanner.header().get(TRAILER_KEY), Some(&Value::Bool(false)));
+        assert_eq!(scanner.trailer().unwrap(), None);
     }
 }

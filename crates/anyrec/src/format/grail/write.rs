@@ -240,6 +240,30 @@ impl<'a> Writer<'a> {
         self.submit(BlockKind::Trailer, 1, block)
     }
 
+    /// Takes the promise of a trailer back: the header's `trailer` becomes false, in place where it
+    /// was written already. For callers who learn only at the end whether there is one.
+    ///
+    /// # Errors
+    /// After the trailer or finish; [`Unsupported`](crate::ErrorKind::Unsupported) on a stream whose
+    /// header is written.
+    pub fn withdraw_trailer(&mut self) -> Result<()> {
+        self.require(&[State::Initial, State::Body], "withdraw the trailer")?;
+        if !self.header.has_trailer() {
+            return Ok(());
+        }
+        self.write_all_blocks()?;
+        self.header.withdraw_trailer();
+        if self.skip_header || self.owes_header || self.state == State::Initial {
+            return Ok(());
+        }
+        let mut chunks = Vec::new();
+        layout::encode_block(BlockKind::Header, &self.header_block(), &mut chunks)?;
+        match &mut self.sink {
+            Some(Sink::File(file)) => file.overwrite_at(0, &chunks),
+            _ => Err(Error::unsupported("the header of a stream cannot be changed once it is written")),
+        }
+    }
+
     /// Writes what is still in memory and completes the output.
     ///
     /// # Errors
@@ -339,11 +363,15 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.owes_header = false;
+        self.write_block(BlockKind::Header, &self.header_block()).map(drop)
+    }
+
+    fn header_block(&self) -> Vec<u8> {
         let header = self.header.encode();
         let mut block = Vec::new();
         layout::put_item_list(&[header.len() as u64], &mut block);
         block.extend_from_slice(&header);
-        self.write_block(BlockKind::Header, &block).map(drop)
+        block
     }
 
     /// Writes a block and says where it begins.

@@ -9,7 +9,7 @@
 //! Magics that stand unescaped inside records are common in files of other writers (Amazon
 //! SageMaker's protobuf files): they are counted, and told once, at the end.
 
-use super::layout::{self, ALIGNMENT, Fault, Oddity, Outline, PartHeader, Progress, Walk};
+use super::layout::{self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, Progress, Walk};
 use crate::error::Result;
 use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
@@ -40,6 +40,7 @@ pub struct RecordScan {
     notices: VecDeque<Notice>,
     joined: Vec<u8>,
     unescaped: Unescaped,
+    last_fault: Option<FaultKind>,
 }
 
 /// Records with unescaped magics: how many, and the first place.
@@ -73,6 +74,7 @@ impl RecordScan {
             notices: VecDeque::new(),
             joined: Vec::new(),
             unescaped: Unescaped::default(),
+            last_fault: None,
         }
     }
 
@@ -85,6 +87,17 @@ impl RecordScan {
     /// Offset of the byte after the last event's span: where the next record begins.
     pub fn tell(&self) -> u64 {
         self.window.offset() + self.taken
+    }
+
+    /// What the original reader says where this scan met damage last, word for word. Nothing for a
+    /// split record that the end of the file cuts off: the original takes it for the end.
+    pub fn original_message(&self) -> Option<String> {
+        match self.last_fault? {
+            FaultKind::Magic(_) => Some("Invalid RecordIO File".to_owned()),
+            FaultKind::HeaderCut(_) => Some("Inavlid RecordIO File".to_owned()),
+            FaultKind::PayloadCut { need, .. } => Some(format!("Invalid RecordIO File upper_align={need}")),
+            FaultKind::PartMissing => None,
+        }
     }
 
     /// Next record or damage; the record's notices are dropped.
@@ -139,6 +152,7 @@ impl RecordScan {
 
     /// Skips to the next place at which a record may begin, or to the end.
     fn resynchronise(&mut self, begin: u64, fault: &Fault) -> Result<Damage> {
+        self.last_fault = Some(fault.kind);
         let from = match fault.parts {
             0..=DOUBTED_PARTS => begin + 1,
             _ => begin + fault.place.max(1),

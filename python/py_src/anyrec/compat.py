@@ -1,0 +1,138 @@
+"""Runs scripts that were written for ``ffrecord`` or ``mxnet.recordio``, unchanged.
+
+Either the script says so itself:
+
+>>> import anyrec.compat
+>>> anyrec.compat.install()
+>>> import mxnet as mx, ffrecord
+>>> mx.recordio.IRHeader(0, 1.0, 7, 0)
+HEADER(flag=0, label=1.0, id=7, id2=0)
+
+or it is run by this module: ``python -m anyrec.compat SCRIPT ARGS...``. A package that was really
+imported before stays what it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+__all__ = ["install", "main"]
+
+_MODULES = {
+    "ffrecord": "anyrec.ffrecord",
+    "ffrecord.fileio": "anyrec.ffrecord.fileio",
+    "ffrecord.package": "anyrec.ffrecord.package",
+    "ffrecord.torch": "anyrec.ffrecord.torch",
+    "ffrecord.torch.dataloader": "anyrec.ffrecord.torch.dataloader",
+    "ffrecord.torch.dataset": "anyrec.ffrecord.torch.dataset",
+    "ffrecord.utils": "anyrec.ffrecord.utils",
+    "mxnet": None,
+    "mxnet.base": None,
+    "mxnet.recordio": "anyrec.mxnet",
+}
+"""What each module name stands for; none where the module is made here."""
+
+_MXNET_VERSION = "1.9.1"
+# Tells a spawned worker, which starts with nothing but its environment, which script it belongs to.
+_SCRIPT = "ANYREC_COMPAT_SCRIPT"
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of the originals here."""
+
+    def __init__(self, packages: frozenset[str]) -> None:
+        self.packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name not in _MODULES or name.partition(".")[0] not in self.packages:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=name == "mxnet")
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        name = module.__name__
+        if name == "mxnet":
+            _fill_mxnet(module)
+        elif name == "mxnet.base":
+            from .mxnet import MXNetError
+
+            module.__dict__["MXNetError"] = MXNetError
+        else:
+            # The import system takes what stands here now, so both names mean one module.
+            sys.modules[name] = importlib.import_module(str(_MODULES[name]))
+
+
+def _fill_mxnet(module: types.ModuleType) -> None:
+    from . import mxnet as recordio
+
+    def missing(name: str) -> NoReturn:
+        raise AttributeError(f"anyrec.compat has mxnet.recordio only, not mxnet.{name}")
+
+    sys.modules["mxnet.recordio"] = recordio
+    module.__doc__ = "The part of MXNet that anyrec stands in for."
+    contents: dict[str, Any] = {
+        "__version__": _MXNET_VERSION,
+        "MXNetError": recordio.MXNetError,
+        "recordio": recordio,
+        "__getattr__": missing,
+    }
+    module.__dict__.update(contents)
+
+
+def install() -> None:
+    """Lets ``import ffrecord`` and ``import mxnet`` (its ``recordio``) mean the modules here.
+
+    An original that was imported before stays; calling this again changes nothing.
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    packages = {name.partition(".")[0] for name in _MODULES}
+    free = frozenset(name for name in packages if name not in sys.modules)
+    sys.meta_path.insert(0, _Finder(free))
+
+
+def _run(script: str, name: str) -> dict[str, Any]:
+    """Runs a script as the main module."""
+    with open(script, "rb") as file:
+        code = compile(file.read(), script, "exec")
+    module = types.ModuleType(name)
+    module.__file__ = script
+    module.__dict__["__builtins__"] = __builtins__
+    # A spawned worker imports the module of this name again, which is how it comes back here.
+    module.__spec__ = importlib.machinery.ModuleSpec("anyrec.compat", None)
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+    return module.__dict__
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """``python -m anyrec.compat SCRIPT ARGS...``."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: python -m anyrec.compat SCRIPT ARGS...", file=sys.stderr)
+        raise SystemExit(0 if arguments else 2)
+    script = os.path.abspath(arguments[0])
+    if not os.path.isfile(script):
+        print(f"anyrec.compat: {arguments[0]}: there is no such script", file=sys.stderr)
+        raise SystemExit(2)
+    sys.argv = arguments
+    sys.path[0:1] = [os.path.dirname(script)]
+    os.environ[_SCRIPT] = script
+    install()
+    _run(script, "__main__")
+
+
+if __name__ == "__main__":
+    main()
+elif __name__ == "__mp_main__" and _SCRIPT in os.environ:
+    # A worker that was spawned by a script run here: it needs what the script defines.
+    install()
+    globals().update(_run(os.environ[_SCRIPT], "__mp_main__"))

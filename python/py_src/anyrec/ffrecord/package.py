@@ -1,0 +1,154 @@
+"""Folders packed into one FFRecord file, with the names and messages of the original."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _anyrec
+from ..errors import AnyrecError, CorruptRecord, InvalidArgument
+from .fileio import _renamed, checked_files
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+
+class NotPackedError(AnyrecError, ValueError):
+    """The file is no packed folder."""
+
+
+class PackedFolder:
+    """Reads a packed folder without unpacking it.
+
+    Args:
+        ffr_file: the packed folder.
+        check_data: whether checksums are checked.
+
+    Paths are relative, with ``/`` between the names. The tree of names is read by a parser that
+    knows nothing but names and numbers, so a file from a stranger cannot run code.
+
+    >>> import pathlib
+    >>> from anyrec.ffrecord import PackedFolder, pack_folder
+    >>> pathlib.Path("notes/old").mkdir(parents=True)
+    >>> _ = pathlib.Path("notes/old/one.txt").write_text("hello")
+    >>> pack_folder("notes", "notes.ffr")
+    >>> folder = PackedFolder("notes.ffr")
+    >>> folder.list(), folder.list("old"), bytes(folder.read("old/one.txt"))
+    (['old'], ['one.txt'], b'hello')
+    """
+
+    def __init__(self, ffr_file: _Path, check_data: bool = True) -> None:
+        (self.fname,) = checked_files([ffr_file])
+        self.check_data = bool(check_data)
+        try:
+            self._folder = _anyrec.PackedFolder(self.fname, self.check_data)
+        except (InvalidArgument, CorruptRecord) as error:
+            if "checksum" in error.reason:
+                raise _renamed(error, f"{error}") from error
+            raise NotPackedError(
+                f"{self.fname} is not a packed folder ({error.reason})", path=error.path, hint=error.hint
+            ) from error
+
+    def num_files(self) -> int:
+        """How many files the folder has, at any depth."""
+        return self._folder.num_files()
+
+    @overload
+    def read(self, fnames: _Path) -> _Bytes: ...  # type: ignore[overload-overlap]
+    @overload
+    def read(self, fnames: Sequence[_Path]) -> builtins.list[_Bytes]: ...
+    def read(self, fnames: _Path | Sequence[_Path]) -> _Bytes | builtins.list[_Bytes]:
+        """The content of one file, or the contents of several, as writable ``uint8`` arrays."""
+        if isinstance(fnames, str | os.PathLike):
+            return self.read_one(fnames)
+        paths = [self._file(path) for path in fnames]
+        try:
+            return self._folder.read(paths)
+        except CorruptRecord as error:
+            raise _renamed(error, str(error)) from error
+
+    def read_one(self, fname: _Path) -> _Bytes:
+        """The content of a file as a writable ``uint8`` array."""
+        path = self._file(fname)
+        try:
+            return self._folder.read_one(path)
+        except CorruptRecord as error:
+            raise _renamed(error, str(error)) from error
+
+    def list(
+        self,
+        path: _Path | None = None,
+        list_file: bool = True,
+        list_dir: bool = True,
+        recursive: bool = False,
+    ) -> builtins.list[Any]:
+        """What a folder holds, by names relative to it.
+
+        With ``recursive`` also what its folders hold, at any depth: those as
+        :class:`~pathlib.Path`, the first level as ``str``.
+        """
+        if path is not None:
+            assert self.exists(path), f"{path} does not exist"
+            assert self.is_dir(path), f"{Path(path)} is not a directory but a file"
+        inside = None if path is None else _normalized(path)
+        names = self._folder.list(inside, list_file, list_dir, recursive)
+        return [Path(name) if "/" in name else name for name in names]
+
+    def exists(self, path: _Path) -> bool:
+        """Whether a file or folder has the path."""
+        return self._folder.exists(_normalized(path))
+
+    def is_file(self, path: _Path) -> bool:
+        """Whether a file has the path."""
+        return self._folder.is_file(_normalized(path))
+
+    def is_dir(self, path: _Path) -> bool:
+        """Whether a folder has the path."""
+        return self._folder.is_dir(_normalized(path))
+
+    def _file(self, fname: _Path) -> str:
+        """A file's path as the library writes it."""
+        assert self.exists(fname), f"{fname} does not exist"
+        assert not self.is_dir(fname), f"{fname} is not a file but a directory"
+        return _normalized(fname)
+
+    def __reduce__(self) -> tuple[type[PackedFolder], tuple[str, bool]]:
+        return type(self), (self.fname, self.check_data)
+
+    def __repr__(self) -> str:
+        return f"<PackedFolder {self.fname!r}: {self.num_files()} files>"
+
+
+def _normalized(path: _Path) -> str:
+    """A path without what does not matter: ``./b``, ``b/`` and ``.//b`` are ``b``."""
+    text = str(PurePosixPath(path))
+    return "" if text == "." else text
+
+
+def pack_folder(folder: _Path, out_file: _Path, verbose: bool = False) -> None:
+    """Packs a folder into a file that :class:`PackedFolder` reads.
+
+    Args:
+        folder: the folder; links in it are followed.
+        out_file: the file, whose name ends in ``.ffr``. An old one is replaced.
+        verbose: print the number and path of each file.
+    """
+    assert Path(folder).is_dir(), "'folder' must be a directory"
+    assert Path(out_file).suffix == ".ffr", f"{out_file} does not end with .ffr"
+    count = _anyrec.pack_folder(folder, out_file, overwrite=True)
+    if verbose:
+        width = len(str(count))
+        paths = PackedFolder(out_file, check_data=False).list(list_dir=False, recursive=True)
+        for number, path in enumerate(paths):
+            # Names come from the disk: nothing in them may steer the terminal.
+            print(f"{number:0{width}d}/{count} {_printable(os.path.join(folder, path))}", flush=True)
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

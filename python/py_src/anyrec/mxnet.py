@@ -1,0 +1,506 @@
+"""What ``mxnet.recordio`` has, without MXNet: read, write and pack ``.rec`` files.
+
+An unchanged script runs on it by ``from anyrec import mxnet as recordio`` (or, untouched, by
+:mod:`anyrec.compat`):
+
+>>> from anyrec import mxnet as recordio
+>>> with recordio.MXIndexedRecordIO("faces.idx", "faces.rec", "w") as record:
+...     for i in range(3):
+...         header = recordio.IRHeader(flag=0, label=i * 0.5, id=i, id2=0)
+...         record.write_idx(i, recordio.pack(header, f"payload {i}"))
+>>> record = recordio.MXIndexedRecordIO("faces.idx", "faces.rec", "r")
+>>> recordio.unpack(record.read_idx(2))
+(HEADER(flag=0, label=1.0, id=2, id2=0), b'payload 2')
+
+Friendlier than the original: paths may be :class:`pathlib.Path`, text is written as UTF-8, any
+buffer can be written, objects have a length, are context managers and iterable. A file being
+written appears under its name when it is closed; an exception inside ``with``, or a killed process,
+leaves the old file, or none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import numbers
+import os
+import struct
+import warnings
+import weakref
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _anyrec
+from .errors import AnyrecError, FileMissing, FileRefused, SystemFailure
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+__all__ = [
+    "IRHeader",
+    "MXIndexedRecordIO",
+    "MXNetError",
+    "MXRecordIO",
+    "pack",
+    "pack_img",
+    "unpack",
+    "unpack_img",
+]
+
+_Payload = TypeVar("_Payload", bound="Buffer")
+
+
+class MXNetError(AnyrecError, RuntimeError):
+    """What the original raises when the file is not what it should be."""
+
+
+class MXNetFileError(MXNetError, SystemFailure):
+    """A file that cannot be opened or written, which the original reports in the same way."""
+
+
+class MXNetFileMissing(MXNetFileError, FileMissing):
+    """There is no such file."""
+
+
+class MXNetFileRefused(MXNetFileError, FileRefused):
+    """The file may not be read or written by this user."""
+
+
+# The first that fits is raised in place of the library's own.
+_KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
+    (FileMissing, MXNetFileMissing),
+    (FileRefused, MXNetFileRefused),
+    (SystemFailure, MXNetFileError),
+    (AnyrecError, MXNetError),
+)
+
+
+@contextlib.contextmanager
+def _original_errors() -> Iterator[None]:
+    """The library's errors as the original's: its sentence first, then where and what to do."""
+    try:
+        yield
+    except AnyrecError as error:
+        kind = next(kind for own, kind in _KINDS if isinstance(error, own))
+        message = f"{error.original}: {error}" if error.original else str(error)
+        raise kind(
+            message,
+            reason=error.reason,
+            path=error.path,
+            offset=error.offset,
+            record=error.record,
+            expected=error.expected,
+            found=error.found,
+            hint=error.hint,
+            original=error.original,
+            errno=getattr(error, "errno", None),
+        ) from error
+
+
+def _bytes_of(payload: Buffer | str) -> bytes:
+    """The bytes of a buffer in C order, or of a text in UTF-8."""
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, str):
+        return payload.encode("utf-8")
+    return memoryview(payload).tobytes()
+
+
+# Writers that nobody closed are completed when the interpreter ends, as the original's are.
+_open_writers: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_writers() -> None:
+    for record in list(_open_writers):
+        record.close()
+
+
+class MXRecordIO:
+    """Reads or writes a ``.rec`` file, one record after the other.
+
+    Args:
+        uri: the file's path.
+        flag: ``"r"`` to read, ``"w"`` to write.
+
+    >>> from anyrec.mxnet import MXRecordIO
+    >>> with MXRecordIO("tmp.rec", "w") as record:
+    ...     for i in range(3):
+    ...         record.write(f"record_{i}")
+    >>> record = MXRecordIO("tmp.rec", "r")
+    >>> record.read(), record.read(), record.read(), record.read()
+    (b'record_0', b'record_1', b'record_2', None)
+    """
+
+    uri: str
+    """The file's path."""
+    flag: str
+    """``"r"`` or ``"w"``."""
+    writable: bool
+    """Whether it was opened to write."""
+    is_open: bool
+    """Whether it is open now."""
+    pid: int | None
+    """The process that opened it; none when it is closed."""
+
+    def __init__(self, uri: str | os.PathLike[str], flag: str) -> None:
+        self.is_open = False
+        self.pid = None
+        self.handle: _anyrec.MxReader | _anyrec.MxWriter | None = None
+        self.uri = os.fspath(uri)
+        self.flag = flag
+        self.open()
+
+    def open(self) -> None:
+        """Opens the file (again)."""
+        if self.flag not in ("r", "w"):
+            raise ValueError(f"Invalid flag {self.flag}")
+        with _original_errors():
+            if self.flag == "w":
+                self.handle = _anyrec.MxWriter(self.uri)
+            else:
+                self.handle = _anyrec.MxReader(self.uri)
+        self.writable = self.flag == "w"
+        self.pid = os.getpid()
+        self.is_open = True
+        if self.writable:
+            _open_writers.add(self)
+
+    def close(self) -> None:
+        """Closes the file; a second time is fine. A file being written appears now."""
+        self._finish(keep=True)
+
+    def _finish(self, *, keep: bool) -> None:
+        """Closes; unless the file is to be kept, what was written is dropped."""
+        if not self.is_open:
+            return
+        handle, own = self.handle, self.pid == os.getpid()
+        self.is_open = False
+        self.pid = None
+        self.handle = None
+        _open_writers.discard(self)
+        # In a forked child the file is the parent's: only the parent may complete it.
+        if handle is None or not own:
+            return
+        with _original_errors():
+            if isinstance(handle, _anyrec.MxWriter) and not keep:
+                handle.abort()
+            else:
+                handle.close()
+
+    def reset(self) -> None:
+        """Goes back to the first record; when writing, starts anew with an empty file."""
+        self._finish(keep=False)
+        self.open()
+
+    def write(self, buf: Buffer | str) -> None:
+        """Adds a record: anything with the buffer protocol, or a text, which is stored as UTF-8."""
+        self._append(buf)
+
+    def _append(self, buf: Buffer | str) -> int:
+        """Adds a record and says its offset."""
+        assert self.writable, "the file is open to be read: it cannot be written"
+        self._check_pid(allow_reset=False)
+        assert isinstance(self.handle, _anyrec.MxWriter)
+        data = _bytes_of(buf)
+        with _original_errors():
+            return self.handle.write(data)
+
+    def read(self) -> bytes | None:
+        """The next record, ``None`` at the end (again and again).
+
+        An empty record is ``b""``: test for the end with ``is None``.
+        """
+        reader = self._reader()
+        with _original_errors():
+            return reader.read()
+
+    def _reader(self) -> _anyrec.MxReader:
+        assert not self.writable, "the file is open to be written: it cannot be read"
+        self._check_pid(allow_reset=False)
+        assert isinstance(self.handle, _anyrec.MxReader)
+        return self.handle
+
+    def _check_pid(self, allow_reset: bool = False) -> None:
+        """Sees to it that the file was opened by this process."""
+        if self.pid == os.getpid():
+            return
+        if allow_reset:
+            self.reset()
+        elif self.is_open:
+            raise RuntimeError("Forbidden operation in multiple processes")
+        else:
+            raise RuntimeError("Forbidden operation in multiple processes (the file is closed)")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The records from here to the end."""
+        while (record := self.read()) is not None:
+            yield record
+
+    def __len__(self) -> int:
+        """How many records the file has: all of them, wherever reading has come to."""
+        if isinstance(self.handle, _anyrec.MxWriter):
+            return self.handle.count
+        with _original_errors():
+            return sum(1 for _ in _anyrec.MxReader(self.uri))
+
+    def __bool__(self) -> bool:
+        # A file without records is still a file.
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._finish(keep=kind is None)
+
+    def __del__(self) -> None:
+        if getattr(self, "is_open", False):
+            self.close()
+
+    def __repr__(self) -> str:
+        state = "" if self.is_open else ", closed"
+        return f"<{type(self).__name__} {self.uri!r}, {self.flag!r}{state}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # As in the original: this one is closed, and whoever unpickles it opens the file anew.
+        is_open = self.is_open
+        self.close()
+        state = dict(self.__dict__)
+        state["is_open"] = is_open
+        state["handle"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        is_open, self.is_open = self.is_open, False
+        if is_open:
+            self.open()
+
+
+class MXIndexedRecordIO(MXRecordIO):
+    """Reads or writes a ``.rec`` file and its index file, so that records are found by key.
+
+    Args:
+        idx_path: the index file's path.
+        uri: the ``.rec`` file's path.
+        flag: ``"r"`` to read, ``"w"`` to write.
+        key_type: makes a key of what stands in the index file, or is given to :meth:`write_idx`.
+
+    >>> from anyrec.mxnet import MXIndexedRecordIO
+    >>> with MXIndexedRecordIO("tmp.idx", "tmp.rec", "w") as record:
+    ...     for i in range(5):
+    ...         record.write_idx(i, f"record_{i}")
+    >>> record = MXIndexedRecordIO("tmp.idx", "tmp.rec", "r")
+    >>> record.read_idx(3), record.keys, len(record)
+    (b'record_3', [0, 1, 2, 3, 4], 5)
+    """
+
+    idx_path: str
+    """The index file's path."""
+    idx: dict[Any, int]
+    """The offset of each key's record; of a key's last one where it repeats."""
+    keys: list[Any]
+    """The keys in the order of the index file, repeats included."""
+    key_type: Callable[[Any], Any]
+    """What makes a key."""
+
+    def __init__(
+        self,
+        idx_path: str | os.PathLike[str],
+        uri: str | os.PathLike[str],
+        flag: str,
+        key_type: Callable[[Any], Any] = int,
+    ) -> None:
+        self.idx_path = os.fspath(idx_path)
+        self.idx = {}
+        self.keys = []
+        self.key_type = key_type
+        self._lines: list[str] = []
+        super().__init__(uri, flag)
+
+    def open(self) -> None:
+        """Opens both files (again)."""
+        super().open()
+        self.idx = {}
+        self.keys = []
+        self._lines = []
+        if self.writable:
+            return
+        try:
+            self._read_index()
+        except BaseException:
+            super()._finish(keep=False)
+            raise
+
+    def _read_index(self) -> None:
+        with open(self.idx_path, encoding="utf-8", errors="surrogateescape", newline=None) as lines:
+            for number, line in enumerate(lines, start=1):
+                columns = line.strip().split("\t")
+                if columns == [""]:
+                    continue
+                try:
+                    key, offset = self.key_type(columns[0]), int(columns[1])
+                except (IndexError, ValueError) as error:
+                    raise ValueError(
+                        f"{self.idx_path}: line {number} is no key, tab and offset: {line!r}"
+                    ) from error
+                self.idx[key] = offset
+                self.keys.append(key)
+
+    def _finish(self, *, keep: bool) -> None:
+        write_index = keep and self.is_open and self.writable and self.pid == os.getpid()
+        super()._finish(keep=keep)
+        if write_index:
+            _write_whole(self.idx_path, "".join(self._lines))
+
+    def seek(self, idx: Any) -> None:
+        """Goes to the record of a key; in a forked child the file is opened anew."""
+        assert not self.writable, "the file is open to be written: there is nothing to seek"
+        self._check_pid(allow_reset=True)
+        reader, offset = self._reader(), self.idx[idx]
+        with _original_errors():
+            reader.seek(offset)
+
+    def tell(self) -> int:
+        """The offset at which the next record will be written."""
+        assert self.writable, "the file is open to be read: only a writer has a position to tell"
+        self._check_pid(allow_reset=False)
+        assert isinstance(self.handle, _anyrec.MxWriter)
+        return self.handle.tell()
+
+    def read_idx(self, idx: Any) -> bytes | None:
+        """The record of a key; :meth:`read` goes on behind it."""
+        self.seek(idx)
+        return self.read()
+
+    def write_idx(self, idx: Any, buf: Buffer | str) -> None:
+        """Adds a record under a key."""
+        key = self.key_type(idx)
+        name = str(key)
+        if "\t" in name or "\n" in name or "\r" in name:
+            raise ValueError(f"a key cannot hold a tab or a line break: {key!r}")
+        position = self._append(buf)
+        self._lines.append(f"{name}\t{position}\n")
+        self.idx[key] = position
+        self.keys.append(key)
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self.keys)
+
+
+def _write_whole(path: str, text: str) -> None:
+    """Writes a text file that appears whole or not at all."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        # A device or a pipe cannot be replaced.
+        target.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+        return
+    target = target.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]  # noqa: PYI024
+IRHeader.__doc__ = """The header of an image record.
+
+``flag`` is the number of labels, 0 for one that is a plain number (:func:`pack` sets it);
+``label`` is a number or an array; ``id`` and ``id2`` are the record's number.
+"""
+
+_HEADER = struct.Struct("<IfQQ")
+# Whole numbers above this are not all float32 numbers.
+_EXACT = 1 << 24
+
+
+def pack(header: tuple[int, Any, int, int], s: Buffer | str) -> bytes:
+    """An image record: the header, its labels if they are several, and the payload.
+
+    >>> from anyrec.mxnet import IRHeader, pack, unpack
+    >>> unpack(pack(IRHeader(0, [1, 2], 7, 0), "data"))
+    (HEADER(flag=2, label=array([1., 2.], dtype=float32), id=7, id2=0), b'data')
+    """
+    header = IRHeader(*header)
+    payload = _bytes_of(s)
+    if isinstance(header.label, numbers.Number):
+        _warn_if_rounded(header.label)
+        return _HEADER.pack(0, header.label, header.id, header.id2) + payload
+    label = np.asarray(header.label, dtype=np.float32)
+    return _HEADER.pack(label.size, 0, header.id, header.id2) + label.tobytes() + payload
+
+
+def _warn_if_rounded(label: Any) -> None:
+    """Class numbers above 2^24 collapse in the header's float32."""
+    if not isinstance(label, numbers.Integral) or abs(int(label)) <= _EXACT:
+        return
+    number = int(label)
+    stored = struct.unpack("<f", struct.pack("<f", number))[0]
+    if int(stored) != number:
+        warnings.warn(
+            f"the label {number} is stored as {int(stored)}: an image header keeps labels as "
+            "float32, which is exact up to 2^24 only",
+            stacklevel=3,
+        )
+
+
+def unpack(s: _Payload) -> tuple[IRHeader, _Payload]:
+    """The header of an image record, and its payload (of the same type as ``s``).
+
+    The header's label is a float, or a read-only float32 array where there are several.
+    """
+    view: Any = s
+    header = IRHeader(*_HEADER.unpack(view[: _HEADER.size]))
+    payload = view[_HEADER.size :]
+    if header.flag > 0:
+        label = np.frombuffer(payload, np.float32, header.flag)
+        label.flags.writeable = False
+        header = header._replace(label=label)
+        payload = payload[header.flag * 4 :]
+    return header, payload
+
+
+def pack_img(
+    header: tuple[int, Any, int, int],
+    img: npt.NDArray[Any],
+    quality: int = 95,
+    img_fmt: str = ".jpg",
+) -> bytes:
+    """An image record of an array: height x width, or height x width x channels in BGR order.
+
+    Args:
+        header: as for :func:`pack`.
+        img: the image.
+        quality: 1 to 100 for JPEG; for PNG the compression level, 1 to 9.
+        img_fmt: ``".jpg"``, ``".jpeg"`` or ``".png"``.
+    """
+    return pack(header, _anyrec.encode_image(np.ascontiguousarray(img), img_fmt, quality))
+
+
+def unpack_img(s: Buffer, iscolor: int = -1) -> tuple[IRHeader, npt.NDArray[Any] | None]:
+    """The header of an image record, and its image as an array in BGR order.
+
+    Args:
+        s: the record.
+        iscolor: -1 as stored (gray stays two-dimensional, alpha and 16 bits are kept), 0 gray,
+            1 BGR.
+
+    The image is ``None`` where the payload is no image.
+    """
+    header, payload = unpack(s)
+    try:
+        return header, _anyrec.decode_image(payload, iscolor)
+    except (AnyrecError, ValueError):
+        if iscolor not in (-1, 0, 1):
+            raise
+        return header, None

@@ -1,0 +1,252 @@
+"""Record files in PyTorch: a map-style dataset, and a loader that can start anywhere.
+
+>>> import anyrec, anyrec.torch
+>>> with anyrec.create("numbers.ffr") as writer:
+...     for i in range(10):
+...         _ = writer.write(str(i))
+>>> dataset = anyrec.torch.Dataset("numbers.ffr", decode=lambda record: int(bytes(record)))
+>>> loader = anyrec.torch.DataLoader(dataset, batch_size=4)
+>>> loader.set_step(1)
+>>> len(loader), [batch.tolist() for batch in loader]
+(2, [[4, 5, 6, 7], [8, 9]])
+
+The dataset works in torch's own ``DataLoader`` too, with any number of workers and any start
+method, and with its distributed sampler.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    import torch
+    import torch.utils.data
+    from torch.utils.data.dataloader import default_collate, default_convert
+except ImportError as error:
+    raise ImportError("anyrec.torch needs PyTorch: pip install torch") from error
+
+import anyrec
+
+from ._steps import Order, StepSampler
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["DataLoader", "Dataset"]
+
+
+class Dataset(torch.utils.data.Dataset[Any]):
+    """The records of one or more files, by number.
+
+    Args:
+        paths: what :func:`anyrec.open` takes: a file, a list, a directory, a pattern.
+        decode: makes a sample of a record (a bytes-like object); without it samples are ``bytes``.
+        **options: further options of :func:`anyrec.open`.
+
+    It is pickled as its paths and opened again where it arrives, so ``decode`` should be something
+    that can be pickled (a function of a module) if workers are spawned.
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        decode: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.decode = decode
+        self._options = options
+        self._records: anyrec.Dataset | None = anyrec.open(paths, **options)
+        self.paths = list(self._records.paths)
+        """The files."""
+
+    @property
+    def records(self) -> anyrec.Dataset:
+        """The records themselves, with their keys, labels and metadata."""
+        if self._records is None:
+            self._records = anyrec.open(self.paths, **self._options)
+        return self._records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One sample; a list of samples for a slice or a list of numbers."""
+        if isinstance(index, slice) or hasattr(index, "__len__"):
+            return [self._sample(record) for record in self.records[index]]
+        return self._sample(self.records[operator.index(index)])
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """The samples of a batch, in this order, repeats kept; read all at once."""
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            # A subclass that makes its own samples one by one must be asked for each.
+            return [self[index] for index in indices]
+        return [self._sample(record) for record in self.records[list(indices)]]
+
+    def _sample(self, record: Any) -> Any:
+        return bytes(record) if self.decode is None else self.decode(record)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_records": None}
+
+    def __repr__(self) -> str:
+        what = repr(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
+        return f"<{type(self).__name__} {what}: {len(self)} records>"
+
+
+class DataLoader(torch.utils.data.DataLoader[Any]):
+    """torch's loader, with its arguments, that can begin an epoch at any batch.
+
+    :meth:`set_step` skips batches without reading them; :meth:`state_dict` and
+    :meth:`load_state_dict` go on in the middle of a shuffled epoch in another process. The batches
+    are those that an unskipped run would give.
+
+    ``prefetch_factor`` may be given with any number of workers: without workers it means nothing.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        **options: Any,
+    ) -> None:
+        # torch >= 2 refuses a prefetch factor without workers; torch < 2 knows no None.
+        if num_workers > 0 and prefetch_factor is not None:
+            options["prefetch_factor"] = prefetch_factor
+        batched = batch_size is not None or batch_sampler is not None
+        self._gives_lists = bool(getattr(dataset, "takes_lists", False))
+        if collate_fn is None:
+            collate_fn = default_collate if batched else default_convert
+        super().__init__(
+            dataset,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            sampler=sampler,
+            batch_sampler=batch_sampler,
+            num_workers=num_workers,
+            collate_fn=collate_fn,
+            pin_memory=pin_memory,
+            drop_last=drop_last,
+            timeout=timeout,
+            worker_init_fn=worker_init_fn,
+            multiprocessing_context=multiprocessing_context,
+            generator=generator,
+            persistent_workers=persistent_workers,
+            **options,
+        )
+        self._steps: StepSampler | None = None
+        if not isinstance(dataset, torch.utils.data.IterableDataset):
+            source = self.sampler if self.batch_sampler is None else self.batch_sampler
+            self._steps = StepSampler(source, self._gives_lists and not batched)
+
+    @property
+    def _auto_collation(self) -> bool:
+        # False lets torch hand the whole list of a batch's indices to the dataset, and the list of
+        # samples that comes back to collate_fn.
+        return self.batch_sampler is not None and not self._gives_lists
+
+    @property
+    def _index_sampler(self) -> Any:
+        steps = getattr(self, "_steps", None)
+        return super()._index_sampler if steps is None else steps
+
+    def _stepping(self) -> StepSampler:
+        if self._steps is None:
+            raise TypeError("an IterableDataset has no order of its own: its steps cannot be skipped")
+        return self._steps
+
+    def set_step(self, step: int) -> None:
+        """Begins every epoch at this batch, until it is set again; ``len`` shrinks by as much."""
+        step = operator.index(step)
+        if step < 0:
+            raise ValueError(f"a step cannot be negative: {step}")
+        steps = self._stepping()
+        steps.step = step
+        steps.resumed = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch has come to: what :meth:`load_state_dict` needs to go on from there.
+
+        It counts the batches that were handed out, not those that workers have read ahead.
+        """
+        steps = self._stepping()
+        before = None
+        if steps.order.running:
+            order, step = steps.order, steps.order.step + steps.order.given
+        else:
+            order = Order(steps.step) if steps.resumed is None else steps.resumed
+            step = order.step
+            own = getattr(self.sampler, "generator", None)
+            if order.generator is None and own is not None:
+                before = own.get_state()
+        return {
+            "step": step,
+            "seed": order.seed,
+            "generator": order.generator,
+            "generator_before": before,
+            "epoch": order.epoch,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Lets the next epoch be the rest of the one that :meth:`state_dict` was called in.
+
+        The epochs after it begin at their first batch (or where :meth:`set_step` says).
+        """
+        steps = self._stepping()
+        own = getattr(self.sampler, "generator", None)
+        if state["generator_before"] is not None and own is not None:
+            own.set_state(state["generator_before"])
+        steps.resumed = Order(state["step"], state["seed"], state["generator"], state["epoch"])
+        steps.order = Order()
+
+    def __iter__(self) -> Any:
+        steps = self._steps
+        if steps is None:
+            return super().__iter__()
+        if steps.resumed is not None and steps.resumed.running:
+            # It was gone on with, and left before its end: this is another epoch.
+            steps.resumed = None
+        return _Epoch(steps, super().__iter__())
+
+
+class _Epoch:
+    """The batches of one epoch, counted as they are handed out."""
+
+    def __init__(self, steps: StepSampler, batches: Any) -> None:
+        self._steps = steps
+        self._order = steps.order
+        self._batches = batches
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __next__(self) -> Any:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._steps.finish(self._order)
+            raise
+        self._order.given += 1
+        return batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)

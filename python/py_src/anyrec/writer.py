@@ -1,0 +1,107 @@
+"""Writing: records to a new file of any format."""
+
+from __future__ import annotations
+
+import warnings
+from types import TracebackType
+from typing import Any, Self
+
+from . import _anyrec
+from ._paths import Path
+from .errors import UnsupportedFormat
+
+__all__ = ["NotStored", "Writer", "create"]
+
+
+class NotStored(UserWarning):
+    """Something that was given could not be stored, such as a key in a format without keys."""
+
+
+def warn_of(notices: list[str], path: Any, stacklevel: int = 3) -> None:
+    """Python warnings for what a writer has to say."""
+    for notice in notices:
+        warnings.warn(f"{path}: {notice}", NotStored, stacklevel=stacklevel)
+
+
+class Writer(_anyrec.Writer):
+    """Writes records; the file appears when the writer is closed. :func:`anyrec.create` makes one.
+
+    As a context manager it closes the file at the end, unless an exception ends the block: then no
+    file appears, and one that was there before stays as it was. The same happens to a writer that
+    is never closed.
+    """
+
+    __slots__ = ()
+
+    def close(self) -> list[str]:
+        """Completes the file and gives it its name; a second time is fine.
+
+        What could not be stored is a :class:`NotStored` warning, and returned.
+        """
+        if self.closed:
+            return []
+        notices = super().close()
+        warn_of(notices, self.path)
+        return notices
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.count} records so far"
+        return f"<Writer {self.path!r}: {self.format}, {state}>"
+
+
+def create(path: Path, format: str | None = None, **options: Any) -> Writer:
+    """Starts a record file. Use it as a context manager.
+
+    :param path: the file, which appears when the writer is closed.
+    :param format: the format's id (``mxnet``, ``ffrecord``, ``grail``, ``idx``); without it, the
+        path's ending says.
+    :param options: for every format ``overwrite=True`` (replace an existing file) and
+        ``durability="process"`` (do not wait until the file is on the disk). MXNet: ``index_file``
+        (``True``, ``False`` or a path; by default one is written if a record has a key) and
+        ``wide_labels``. FFRecord: ``count`` (the number of records, if known beforehand) and
+        ``version``. GRAIL: ``header``, ``transformers``, ``max_items``, ``trailer``,
+        ``parallelism``, ``keys``, ``version``. IDX: ``dtype``, ``item_shape``, ``gzip``.
+
+    >>> import anyrec
+    >>> with anyrec.create("pets.rec") as writer:
+    ...     writer.write(b"meow", key=7, label=1.0)
+    0
+    >>> dataset = anyrec.open("pets.rec")
+    >>> dataset.key(0), dataset.metadata["files"]
+    (7, ['pets.rec'])
+
+    An exception leaves no file:
+
+    >>> import os
+    >>> try:
+    ...     with anyrec.create("never.ffr") as writer:
+    ...         _ = writer.write(b"something")
+    ...         raise KeyError("oh")
+    ... except KeyError:
+    ...     os.path.exists("never.ffr")
+    False
+    """
+    if format is None:
+        format = _anyrec.format_by_name(path)
+        if format is None:
+            known = ", ".join(one["id"] for one in _anyrec.formats())
+            raise UnsupportedFormat(
+                f"{path!r}: no format has names that end like this",
+                path=str(path),
+                hint=f"say format=... ({known})",
+            )
+    return Writer(path, format, {name: value for name, value in options.items() if value is not None})

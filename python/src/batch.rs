@@ -1,0 +1,161 @@
+//! `Batch`: many records in one buffer.
+
+use crate::payload::Payload;
+use crate::record::{Record, array_over};
+use anyrec::Bytes;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
+
+/// Many records in one buffer, with the offsets between them.
+///
+/// A sequence of memoryviews, one a record; `numpy()` gives them as arrays and `to_list()` as
+/// `bytes`. The whole lies in `buffer`, record `i` between `offsets[i]` and `offsets[i + 1]` (the
+/// layout Arrow calls LargeBinary). It stays valid after its dataset was closed.
+///
+/// >>> import anyrec
+/// >>> with anyrec.create("three.ffr") as writer:
+/// ...     for word in [b"one", b"", b"three"]:
+/// ...         _ = writer.write(word)
+/// >>> batch = anyrec.open("three.ffr").read([2, 0, 1])
+/// >>> len(batch), bytes(batch[0]), batch.to_list(), batch.offsets.tolist()
+/// (3, b'three', [b'three', b'one', b''], [0, 5, 8, 8])
+/// >>> [array.shape for array in batch.numpy()]
+/// [(5,), (3,), (0,)]
+#[pyclass(frozen, sequence, module = "anyrec")]
+pub struct Batch {
+    buffer: Bytes,
+    offsets: Vec<u64>,
+}
+
+impl From<anyrec::Batch> for Batch {
+    fn from(batch: anyrec::Batch) -> Self {
+        let (buffer, offsets) = batch.into_parts();
+        Batch { buffer: buffer.into(), offsets }
+    }
+}
+
+impl Batch {
+    fn length(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Where record `index` is in the buffer.
+    fn span(&self, index: usize) -> Option<(usize, usize)> {
+        let begin = usize::try_from(*self.offsets.get(index)?).ok()?;
+        let end = usize::try_from(*self.offsets.get(index + 1)?).ok()?;
+        (begin <= end && end <= self.buffer.len()).then_some((begin, end))
+    }
+
+    /// Record `index`, sharing the buffer.
+    pub fn record(&self, index: usize) -> Option<Record> {
+        self.span(index).map(|(begin, end)| Record::new(self.buffer.slice(begin..end)))
+    }
+
+    /// All records, sharing the buffer.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = Record> {
+        (0..self.length()).map(|index| self.record(index).unwrap_or_else(|| Record::new(Bytes::new())))
+    }
+
+    fn view<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+        let record = self.record(index).ok_or_else(|| {
+            PyIndexError::new_err(format!("there is no record {index} in the batch's {}", self.length()))
+        })?;
+        PyMemoryView::from(&Bound::new(py, record)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __len__(&self) -> usize {
+        self.length()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let places = crate::indices::of_slice(slice, self.length() as u64)?;
+            let views = places.into_iter().map(|place| self.view(py, usize::try_from(place)?));
+            return Ok(PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)?.into_any());
+        }
+        let place = crate::indices::one(index, self.length() as u64)?;
+        Ok(self.view(py, usize::try_from(place)?)?.into_any())
+    }
+
+    fn __contains__(&self, value: &Bound<'_, PyAny>) -> bool {
+        Payload::of(value).is_ok_and(|value| self.count(value) > 0)
+    }
+
+    /// How many records equal `value`.
+    fn count(&self, value: Payload) -> usize {
+        self.records().filter(|record| **record.bytes() == *value).count()
+    }
+
+    /// The place of the first record from `start` on that equals `value`.
+    #[pyo3(signature = (value, start = 0, stop = None))]
+    fn index(&self, value: Payload, start: isize, stop: Option<isize>) -> PyResult<usize> {
+        let length = isize::try_from(self.length())?;
+        let clamp = |at: isize| if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
+        let (start, stop) = (usize::try_from(clamp(start))?, usize::try_from(clamp(stop.unwrap_or(length)))?);
+        let equal = |&index: &usize| self.record(index).is_some_and(|record| **record.bytes() == *value);
+        (start..stop).find(equal).ok_or_else(|| PyValueError::new_err("no record of the batch equals that"))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Batch of {} records, {} bytes>", self.length(), self.buffer.len())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let make = py.import("anyrec._anyrec")?.getattr("batch_from_parts")?;
+        let offsets: Vec<u8> = slf.get().offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        let parts = [PyBytes::new(py, &slf.get().buffer), PyBytes::new(py, &offsets)];
+        Ok((make, PyTuple::new(py, parts)?))
+    }
+
+    /// All records' bytes, back to back, as a read-only array.
+    #[getter]
+    fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_over(&Bound::new(py, Record::new(self.buffer.clone()))?)
+    }
+
+    /// Where each record begins in the buffer, and, last, where the last one ends.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let offsets = self.offsets.iter().map(|&offset| i64::try_from(offset));
+        Ok(offsets.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+    }
+
+    /// Bytes of all records together.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The records as read-only arrays of `uint8` over the one buffer, without a copy.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let all = self.buffer(py)?;
+        let arrays = (0..self.length()).map(|index| {
+            let (begin, end) = self.span(index).unwrap_or_default();
+            all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))
+        });
+        PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The records as `bytes`, a copy of each.
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.records().map(|record| PyBytes::new(py, record.bytes())))
+    }
+}
+
+/// A batch from its buffer and its offsets (as little-endian bytes), for unpickling.
+#[pyfunction]
+pub fn batch_from_parts(buffer: Payload, offsets: Payload) -> PyResult<Batch> {
+    let (chunks, rest) = offsets.as_chunks();
+    let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
+    let sorted = offsets.is_sorted() && offsets.first() == Some(&0) && rest.is_empty();
+    if !sorted || offsets.last() != Some(&(buffer.len() as u64)) {
+        return Err(PyValueError::new_err("the offsets do not fit the buffer"));
+    }
+    Ok(Batch { buffer: buffer.into_bytes(), offsets })
+}

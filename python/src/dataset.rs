@@ -1,0 +1,288 @@
+//! `Dataset`: record files, numbered through.
+
+use crate::batch::Batch;
+use crate::errors::{closed, raised};
+use crate::handle::Handle;
+use crate::indices;
+use crate::options::open_options;
+use crate::record::{Record, owned};
+use crate::values::{header_to, key_from, key_to, label_to};
+use anyrec::{Records, Result};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One or more record files of one format, numbered through.
+#[pyclass(frozen, sequence, subclass, module = "anyrec._anyrec")]
+pub struct Dataset {
+    paths: Vec<PathBuf>,
+    options: Option<Py<PyDict>>,
+    /// Records are memory of their own.
+    copy: bool,
+    /// Held for moments only, with the interpreter.
+    open: Mutex<Option<Arc<anyrec::Dataset>>>,
+    process: AtomicU32,
+    /// Calls at work in this dataset, in any thread.
+    busy: AtomicUsize,
+}
+
+/// Counts a call for as long as it works.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn new(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Busy(counter)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Dataset {
+    /// The open dataset. In a process forked while another thread was at work in it, that thread's
+    /// locks would never be let go: readers of its own take their place.
+    fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let dataset = open.as_ref().ok_or_else(|| closed("the dataset"))?;
+        let process = std::process::id();
+        if self.process.swap(process, Ordering::SeqCst) != process && self.busy.swap(0, Ordering::SeqCst) > 0
+        {
+            let renewed = Arc::new(dataset.renewed().map_err(raised)?);
+            std::mem::forget(open.replace(renewed.clone()));
+            return Ok(renewed);
+        }
+        Ok(Arc::clone(dataset))
+    }
+
+    /// Works with the dataset, the interpreter let go.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&anyrec::Dataset) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        let dataset = self.opened()?;
+        let _busy = Busy::new(&self.busy);
+        py.detach(|| work(&dataset)).map_err(raised)
+    }
+
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |dataset| dataset.len())
+    }
+
+    fn read_one(&self, py: Python<'_>, index: u64) -> PyResult<Record> {
+        let copy = self.copy;
+        let data = self.with(py, |dataset| {
+            let data = dataset.read(index)?;
+            Ok(if copy { owned(data) } else { data })
+        })?;
+        Ok(Record::new(data))
+    }
+
+    fn read_many(&self, py: Python<'_>, indices: &[u64]) -> PyResult<Batch> {
+        self.with(py, |dataset| dataset.read_batch(indices)).map(Batch::from)
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    #[pyo3(signature = (paths, options = None))]
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (open, copy) = open_options(options.as_ref())?;
+        let dataset = py.detach(|| anyrec::Dataset::open(&paths, &open)).map_err(raised)?;
+        Ok(Dataset {
+            paths,
+            options: options.map(Bound::unbind),
+            copy,
+            open: Mutex::new(Some(Arc::new(dataset))),
+            process: AtomicU32::new(std::process::id()),
+            busy: AtomicUsize::new(0),
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(usize::try_from(self.count(py)?)?)
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let count = self.count(py)?;
+        let many = if let Ok(slice) = index.cast::<PySlice>() {
+            indices::of_slice(slice, count)?
+        } else {
+            match index.extract::<i64>() {
+                Ok(_) => {
+                    let record = self.read_one(py, indices::one(index, count)?)?;
+                    return Ok(Bound::new(py, record)?.into_any());
+                }
+                Err(not_a_number) => match index.try_iter() {
+                    Ok(_) => indices::many(index, || Ok(count))?,
+                    Err(_) => return Err(not_a_number),
+                },
+            }
+        };
+        let batch = self.read_many(py, &many)?;
+        let records = batch.records().map(|record| Bound::new(py, record));
+        Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+
+    fn __iter__(&self) -> PyResult<RecordIterator> {
+        Ok(RecordIterator {
+            copy: self.copy,
+            records: Handle::reader("the iteration", self.opened()?.shared_iter()),
+        })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) {
+        let _ = exception;
+        self.close();
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        let (py, this) = (slf.py(), slf.get());
+        let options = match &this.options {
+            Some(options) => options.bind(py).clone(),
+            None => PyDict::new(py),
+        };
+        let arguments = PyTuple::new(py, [this.paths(py)?.into_any(), options.into_any()])?;
+        Ok((slf.get_type(), arguments))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Ok(format) = self.format() else { return Ok("<Dataset, closed>".to_owned()) };
+        let names = self.paths(py)?;
+        let first = names.get_item(0)?.repr()?;
+        Ok(match names.len() {
+            1 => format!("<Dataset {first}: {format}>"),
+            more => format!("<Dataset {first} and {} more: {format}>", more - 1),
+        })
+    }
+
+    /// The format's id: `mxnet`, `ffrecord`, `grail` or `idx`.
+    #[getter]
+    fn format(&self) -> PyResult<&'static str> {
+        Ok(self.opened()?.format().id())
+    }
+
+    /// The options as they were given.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.options {
+            Some(options) => options.bind(py).copy(),
+            None => Ok(PyDict::new(py)),
+        }
+    }
+
+    /// The paths as they were given.
+    #[getter]
+    fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.paths.iter().map(|path| path.as_os_str()))
+    }
+
+    /// What the first file says about itself: `version`, `header` (a list of pairs), `trailer`,
+    /// `shape`, `dtype`; and `files` and `notices` of all.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (info, files, notices) = self.with(py, |dataset| {
+            let files: Vec<String> =
+                dataset.readers().map(|reader| reader.source().name().to_owned()).collect();
+            let info = dataset.readers().next().map(|reader| reader.info()).transpose()?;
+            Ok((info.unwrap_or_default(), files, dataset.notices()?))
+        })?;
+        let metadata = PyDict::new(py);
+        metadata.set_item("version", info.version)?;
+        metadata.set_item("header", header_to(py, &info.header)?)?;
+        metadata.set_item("trailer", info.trailer.map(|trailer| PyBytes::new(py, &trailer)))?;
+        let shape = info.shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
+        metadata.set_item("shape", shape)?;
+        metadata.set_item("dtype", info.dtype.map(|dtype| dtype.name()))?;
+        metadata.set_item("files", files)?;
+        let notices = notices.into_iter().map(|(file, notice)| format!("{file}: {}", notice.message));
+        metadata.set_item("notices", notices.collect::<Vec<_>>())?;
+        Ok(metadata)
+    }
+
+    /// Whether the dataset was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// The key of a record; `None` where it has none.
+    fn key<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let index = indices::one(index, self.count(py)?)?;
+        let tags = self.with(py, |dataset| dataset.tags(index))?;
+        tags.key.map(|key| key_to(py, &key)).transpose()
+    }
+
+    /// The label of a record: a float, an array of several, or `None` where it has none.
+    fn label<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let index = indices::one(index, self.count(py)?)?;
+        let tags = self.with(py, |dataset| dataset.tags(index))?;
+        tags.label.map(|label| label_to(py, label)).transpose()
+    }
+
+    /// Where a record is in its file: (byte offset of its frame, item within the frame).
+    fn position(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+        let index = indices::one(index, self.count(py)?)?;
+        let position = self.with(py, |dataset| dataset.position(index))?;
+        Ok((position.frame, position.item))
+    }
+
+    /// The number of the record with that key; `None` where there is none.
+    fn find(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let key = key_from(key)?;
+        self.with(py, |dataset| dataset.find_key(&key))
+    }
+
+    /// The records of these numbers, in this order, repeats kept, as one batch.
+    fn read(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
+        let indices = match indices.cast::<PySlice>() {
+            Ok(slice) => indices::of_slice(slice, self.count(py)?)?,
+            Err(_) => indices::many(indices, || self.count(py))?,
+        };
+        self.read_many(py, &indices)
+    }
+
+    /// Closes the files. Records, batches and arrays that came from them stay valid.
+    fn close(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(open);
+    }
+}
+
+/// The records of a dataset, front to back.
+///
+/// Needs no index and no count. Damage is raised once, after which the iteration may be taken up
+/// again and goes on with the next intact record.
+#[pyclass(frozen, module = "anyrec")]
+pub struct RecordIterator {
+    copy: bool,
+    records: Handle<Records<Arc<anyrec::Dataset>>>,
+}
+
+#[pymethods]
+impl RecordIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        let copy = self.copy;
+        let data = self.records.with(py, |records| {
+            let data = records.next().transpose()?;
+            Ok(if copy { data.map(owned) } else { data })
+        })?;
+        Ok(data.map(Record::new))
+    }
+}

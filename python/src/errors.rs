@@ -1,0 +1,89 @@
+//! The library's errors as Python's exceptions, which `anyrec/errors.py` defines.
+
+use anyrec::{Error, ErrorKind};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule};
+use std::io;
+
+static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// The exception for an error of the library.
+pub fn raised(error: Error) -> PyErr {
+    raised_with(error, None)
+}
+
+/// The same, with the message that the format's original implementation gives.
+pub fn raised_with(error: Error, original: Option<String>) -> PyErr {
+    Python::attach(|py| {
+        if let Some(inner) = python_error(&error) {
+            return inner.clone_ref(py);
+        }
+        exception(py, &error, original).unwrap_or_else(|failure| failure)
+    })
+}
+
+/// An exception of the package with nothing but a message.
+pub fn closed(what: &str) -> PyErr {
+    Python::attach(|py| {
+        let make = || -> PyResult<PyErr> {
+            let value = module(py)?.getattr("ClosedError")?.call1((format!("{what} is closed"),))?;
+            Ok(PyErr::from_value(value))
+        };
+        make().unwrap_or_else(|failure| failure)
+    })
+}
+
+/// A Python exception on its way through the library: callbacks fail with it.
+pub fn carried(error: PyErr) -> Error {
+    let text = error.to_string();
+    Error::io(format!("a Python callback failed ({text})"), io::Error::other(error))
+}
+
+fn python_error(error: &Error) -> Option<&PyErr> {
+    error.io_error()?.get_ref()?.downcast_ref()
+}
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    let module = MODULE.get_or_try_init(py, || py.import("anyrec.errors").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+fn exception(py: Python<'_>, error: &Error, original: Option<String>) -> PyResult<PyErr> {
+    let place = PyDict::new(py);
+    place.set_item("reason", error.message())?;
+    place.set_item("path", error.file())?;
+    place.set_item("offset", error.offset())?;
+    place.set_item("record", error.record())?;
+    place.set_item("expected", error.expected())?;
+    place.set_item("found", error.found())?;
+    place.set_item("hint", error.hint())?;
+    place.set_item("original", original)?;
+    place.set_item("errno", error.io_error().and_then(os_code))?;
+    let class = module(py)?.getattr(class_name(error))?;
+    Ok(PyErr::from_value(class.call((error.to_string(),), Some(&place))?))
+}
+
+/// The system's number for an error; that of "no such file" where the library made it itself.
+fn os_code(error: &io::Error) -> Option<i32> {
+    const NO_SUCH_FILE: i32 = 2;
+    error.raw_os_error().or((error.kind() == io::ErrorKind::NotFound).then_some(NO_SUCH_FILE))
+}
+
+fn class_name(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Io => match error.io_error().map(io::Error::kind) {
+            Some(io::ErrorKind::NotFound) => "FileMissing",
+            Some(io::ErrorKind::PermissionDenied) => "FileRefused",
+            _ => "SystemFailure",
+        },
+        ErrorKind::Corrupt => "CorruptRecord",
+        ErrorKind::Unsupported => "UnsupportedFormat",
+        ErrorKind::Limit => "LimitExceeded",
+        ErrorKind::OutOfRange => "RecordNotFound",
+        ErrorKind::Invalid => "InvalidArgument",
+        ErrorKind::Exists => "FileExists",
+        ErrorKind::Stale => "StaleCompanion",
+        _ => "AnyrecError",
+    }
+}

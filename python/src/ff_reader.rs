@@ -1,0 +1,206 @@
+//! `FfReader`: samples of FFRecord files, numbered through.
+
+use crate::errors::{closed, raised};
+use crate::indices;
+use anyrec::format::ffrecord::{self, Reader};
+use anyrec::format::{OpenOptions, RecordReader};
+use anyrec::io::{Access, open_file};
+use anyrec::{Error, Result};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple, PyType};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Reads samples of FFRecord files, numbered through.
+///
+/// Holds no lock while it reads, so threads and forked processes may share it.
+#[pyclass(frozen, sequence, module = "anyrec._anyrec")]
+pub struct FfReader {
+    paths: Vec<PathBuf>,
+    check_data: bool,
+    open: Mutex<Option<Arc<Files>>>,
+}
+
+struct Files {
+    readers: Vec<Reader>,
+    /// Samples before each file, then all.
+    starts: Vec<u64>,
+}
+
+impl Files {
+    fn open(paths: &[PathBuf], check_data: bool) -> Result<Files> {
+        let mut options = OpenOptions::default();
+        options.verify = check_data;
+        let mut files = Files { readers: Vec::new(), starts: vec![0] };
+        for path in paths {
+            let reader = Reader::open(open_file(path, Access::Auto)?, &options)?;
+            let total = files.count().checked_add(reader.count());
+            files.starts.push(total.ok_or_else(|| Error::invalid("more than 2^64 samples"))?);
+            files.readers.push(reader);
+        }
+        Ok(files)
+    }
+
+    fn count(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// The samples, each in memory of its own.
+    fn read(&self, indices: &[u64]) -> Result<Vec<Vec<u8>>> {
+        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.readers.len()];
+        let mut places = Vec::with_capacity(indices.len());
+        for &index in indices {
+            let file = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
+            let start = self.starts.get(file).copied().unwrap_or(0);
+            let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, self.count()))?;
+            places.push((file, list.len()));
+            list.push(index - start);
+        }
+        let read_file = |(reader, list): (&Reader, &Vec<u64>)| {
+            if reader.source().as_slice().is_some() {
+                return list.iter().map(|&local| Ok(reader.read(local)?.to_vec())).collect();
+            }
+            let batch = reader.read_batch(list)?;
+            Ok(batch.iter().map(<[u8]>::to_vec).collect())
+        };
+        let mut pieces =
+            self.readers.iter().zip(&wanted).map(read_file).collect::<Result<Vec<Vec<Vec<u8>>>>>()?;
+        let take = |(file, at): (usize, usize)| {
+            pieces.get_mut(file).and_then(|piece| piece.get_mut(at)).map(std::mem::take).unwrap_or_default()
+        };
+        Ok(places.into_iter().map(take).collect())
+    }
+}
+
+impl FfReader {
+    fn opened(&self) -> PyResult<Arc<Files>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map(Arc::clone).ok_or_else(|| closed("the reader"))
+    }
+
+    fn of_file<R>(&self, file: &Bound<'_, PyAny>, work: impl FnOnce(&Reader) -> Result<R>) -> PyResult<R> {
+        let files = self.opened()?;
+        let number = usize::try_from(indices::one(file, files.readers.len() as u64)?)?;
+        match files.readers.get(number) {
+            Some(reader) => work(reader).map_err(raised),
+            None => Err(raised(Error::no_such_record(number as u64, files.readers.len() as u64))),
+        }
+    }
+}
+
+#[pymethods]
+impl FfReader {
+    #[new]
+    #[pyo3(signature = (files, check_data = true))]
+    fn new(py: Python<'_>, files: Vec<PathBuf>, check_data: bool) -> PyResult<Self> {
+        let opened = py.detach(|| Files::open(&files, check_data)).map_err(raised)?;
+        Ok(FfReader { paths: files, check_data, open: Mutex::new(Some(Arc::new(opened))) })
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(usize::try_from(self.opened()?.count())?)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        let arguments = (self.files(py)?, self.check_data).into_pyobject(py)?;
+        Ok((py.get_type::<FfReader>(), arguments))
+    }
+
+    /// Number of samples.
+    #[getter]
+    fn n(&self) -> PyResult<u64> {
+        Ok(self.opened()?.count())
+    }
+
+    /// The files' paths.
+    #[getter]
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.paths.iter().map(|path| path.as_os_str()))
+    }
+
+    /// Whether checksums are checked.
+    #[getter]
+    fn check_data(&self) -> bool {
+        self.check_data
+    }
+
+    /// Whether the reader was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Oddities met while opening.
+    #[getter]
+    fn notices(&self) -> PyResult<Vec<String>> {
+        let mut notices = Vec::new();
+        for reader in &self.opened()?.readers {
+            let told = reader.info().map_err(raised)?.notices;
+            let name = reader.source().name();
+            notices.extend(told.into_iter().map(|notice| format!("{name}: {}", notice.message)));
+        }
+        Ok(notices)
+    }
+
+    /// The samples of these numbers, in this order, repeats kept, as writable arrays of `uint8`.
+    fn read<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let files = self.opened()?;
+        let indices = indices::many(indices, || Ok(files.count()))?;
+        let samples = py.detach(|| files.read(&indices)).map_err(raised)?;
+        PyList::new(py, samples.into_iter().map(|sample| PyArray1::from_vec(py, sample)))
+    }
+
+    /// One sample as a writable array of `uint8`.
+    fn read_one<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let files = self.opened()?;
+        let index = indices::one(index, files.count())?;
+        let samples = py.detach(|| files.read(&[index])).map_err(raised)?;
+        Ok(PyArray1::from_vec(py, samples.into_iter().next().unwrap_or_default()))
+    }
+
+    /// Where each sample of a file begins, and, last, the file's length.
+    fn offsets(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        self.of_file(file, Reader::offsets)
+    }
+
+    /// The checksums that a file stores for its samples.
+    fn checksums(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        self.of_file(file, Reader::checksums)
+    }
+
+    /// Checks every file's table against its checksum.
+    fn validate(&self, py: Python<'_>) -> PyResult<()> {
+        let files = self.opened()?;
+        py.detach(|| files.readers.iter().try_for_each(Reader::validate)).map_err(raised)
+    }
+
+    /// Closes the files; a second time is fine. Arrays that came from them stay valid.
+    fn close(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(open);
+    }
+}
+
+/// The files a folder stands for: all `*.ffr` directly in it, sorted by name.
+#[pyfunction]
+pub fn directory_files<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
+    let files = py.detach(|| ffrecord::directory_files(&folder)).map_err(raised)?;
+    PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
+}
+
+/// How `dump` splits `count` samples over files: name and samples of each part.
+#[pyfunction]
+pub fn part_files<'py>(
+    py: Python<'py>,
+    count: u64,
+    files: u64,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let range = py.import("builtins")?.getattr("range")?;
+    let parts = ffrecord::part_files(count, files).into_iter();
+    parts.map(|(name, samples)| Ok((name, range.call1((samples.start, samples.end))?))).collect()
+}

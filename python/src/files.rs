@@ -1,0 +1,220 @@
+//! Work on whole files: verify, repair, convert, index.
+
+use crate::errors::raised;
+use crate::options::{convert_options, open_options};
+use crate::progress;
+use crate::values::header_to;
+use anyrec::format::mxnet::Index;
+use anyrec::format::{self, Content, Damage, FORMATS, Notice, Written};
+use anyrec::io::{AtomicFile, Durability};
+use anyrec::{Error, Input, RepairOptions, Report, Table};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::path::PathBuf;
+
+/// The formats there are, as dicts: `id`, `name`, `extensions` and what each can do.
+#[pyfunction]
+pub fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    FORMATS
+        .iter()
+        .map(|format| {
+            let can = format.capabilities();
+            let told = PyDict::new(py);
+            told.set_item("id", format.id())?;
+            told.set_item("name", format.name())?;
+            told.set_item("extensions", format.extensions())?;
+            told.set_item("checksummed", can.checksummed)?;
+            told.set_item("random_access", can.random_access)?;
+            told.set_item("keys", can.keys)?;
+            told.set_item("labels", can.labels)?;
+            told.set_item("fixed_size", can.fixed_size)?;
+            told.set_item("max_record", can.max_record)?;
+            Ok(told)
+        })
+        .collect()
+}
+
+/// The id of the format whose names look like this path.
+#[pyfunction]
+pub fn format_by_name(path: PathBuf) -> Option<&'static str> {
+    format::by_name(&path).map(|format| format.id())
+}
+
+/// The files that paths, directories and patterns stand for.
+#[pyfunction]
+pub fn expand<'py>(py: Python<'py>, paths: Vec<PathBuf>) -> PyResult<Bound<'py, PyList>> {
+    let files = py.detach(|| anyrec::expand(&paths)).map_err(raised)?;
+    PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
+}
+
+/// Reads every byte of a file; the report as a dict.
+#[pyfunction]
+#[pyo3(signature = (path, options = None, progress = None))]
+pub fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    options: Option<&Bound<'py, PyDict>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (options, _) = open_options(options)?;
+    let report = progress::run(py, progress, |tell| {
+        anyrec::verify_input(Input::open(&path, &options)?, &options, tell)
+    })?;
+    report_dict(py, &report)
+}
+
+/// Writes every intact record to a new file; the report of the old one as a dict, with `written`.
+#[pyfunction]
+#[pyo3(signature = (input, output, options = None, overwrite = false, rebuild_tree = false, progress = None))]
+pub fn repair<'py>(
+    py: Python<'py>,
+    input: PathBuf,
+    output: PathBuf,
+    options: Option<&Bound<'py, PyDict>>,
+    overwrite: bool,
+    rebuild_tree: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut settings = RepairOptions::default();
+    settings.open = open_options(options)?.0;
+    settings.overwrite = overwrite;
+    settings.rebuild_tree = rebuild_tree;
+    let repair = progress::run(py, progress, |tell| anyrec::repair(&input, &output, &settings, tell))?;
+    let told = report_dict(py, &repair.report)?;
+    told.set_item("written", written_dict(py, &repair.written)?)?;
+    Ok(told)
+}
+
+/// Writes the records of files to a file of another format; what was done as a dict.
+#[pyfunction]
+#[pyo3(signature = (inputs, output, format, open_options = None, write_options = None,
+    convert_options = None, progress = None))]
+// A function of Python's, whose arguments have names there.
+#[allow(clippy::too_many_arguments)]
+pub fn convert<'py>(
+    py: Python<'py>,
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    format: &str,
+    open_options: Option<&Bound<'py, PyDict>>,
+    write_options: Option<&Bound<'py, PyDict>>,
+    convert_options: Option<&Bound<'py, PyDict>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = self::convert_options(open_options, write_options, convert_options)?;
+    let to = format::by_id(format)
+        .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
+    let conversion = progress::run(py, progress, |tell| {
+        let files = anyrec::expand(&inputs)?;
+        let inputs =
+            files.iter().map(|path| Input::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
+        anyrec::convert::convert(inputs, &output, to, &options, tell)
+    })?;
+    let outputs = conversion
+        .outputs
+        .iter()
+        .map(|(path, written)| (path.as_os_str(), written_dict(py, written)?).into_pyobject(py));
+    let told = PyDict::new(py);
+    told.set_item("outputs", outputs.collect::<PyResult<Vec<_>>>()?)?;
+    told.set_item("records", conversion.records)?;
+    told.set_item("skipped", conversion.skipped)?;
+    told.set_item("notices", messages(&conversion.notices))?;
+    Ok(told)
+}
+
+/// Writes a file's index: MXNet's index file, or a table of positions. What was written as a dict.
+#[pyfunction]
+#[pyo3(signature = (path, output = None, table = false, overwrite = false, options = None))]
+pub fn index<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    output: Option<PathBuf>,
+    table: bool,
+    overwrite: bool,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (options, _) = open_options(options)?;
+    let (written, records, reason) = py
+        .detach(|| -> anyrec::Result<_> {
+            let input = Input::open(&path, &options)?;
+            if input.format().id() != format::by_id("mxnet").map_or("", |format| format.id()) || table {
+                if output.is_some() {
+                    return Err(Error::invalid(
+                        "a table always stands beside its file, as NAME.anyrec-table",
+                    ));
+                }
+                let table = Table::build(&path, &options)?;
+                let reason = "a table of positions, used whenever the file is opened".to_owned();
+                return Ok((table.save(&path)?, table.positions().len(), reason));
+            }
+            let name = input.name().to_owned();
+            let rebuilt = Index::rebuild(&mut *input.scan(&options)?)?;
+            if rebuilt.damaged_stretches > 0 && !options.skip_damage {
+                return Err(Error::corrupt(format!("damaged in {} places", rebuilt.damaged_stretches))
+                    .in_file(name)
+                    .with_hint("skip_damage=True indexes the intact records; repair() makes a sound file"));
+            }
+            let output = output.unwrap_or_else(|| path.with_extension("idx"));
+            let mut file = AtomicFile::create(&output, overwrite, Durability::Machine)?;
+            file.append(&rebuilt.index.to_bytes()?)?;
+            file.commit()?;
+            Ok((output, rebuilt.index.len() as u64, rebuilt.reason))
+        })
+        .map_err(raised)?;
+    let told = PyDict::new(py);
+    told.set_item("path", written.as_os_str())?;
+    told.set_item("records", records)?;
+    told.set_item("reason", reason)?;
+    Ok(told)
+}
+
+fn messages(notices: &[Notice]) -> Vec<String> {
+    notices.iter().map(|notice| notice.message.clone()).collect()
+}
+
+fn written_dict<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("records", written.records)?;
+    told.set_item("bytes", written.bytes)?;
+    told.set_item("notices", messages(&written.notices))?;
+    Ok(told)
+}
+
+fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("path", &report.file)?;
+    told.set_item("format", report.format.id())?;
+    told.set_item("version", report.version)?;
+    told.set_item("sound", report.is_sound())?;
+    told.set_item("records", report.records)?;
+    told.set_item("verified", report.verified)?;
+    told.set_item("bytes", report.bytes)?;
+    told.set_item("record_bytes", report.record_bytes)?;
+    told.set_item("metadata_bytes", report.metadata_bytes)?;
+    told.set_item("damage_bytes", report.damage_bytes)?;
+    let damage = report
+        .damage
+        .iter()
+        .map(|Damage { begin, end, record, reason }| (*begin, *end, *record, reason.as_str()));
+    told.set_item("damage", damage.collect::<Vec<_>>())?;
+    told.set_item("unlisted_damage", report.unlisted_damage)?;
+    let notices = report.notices.iter().map(|notice| (notice.offset, notice.message.as_str()));
+    told.set_item("notices", notices.collect::<Vec<_>>())?;
+    let (mut header, mut trailer, mut shape, mut dtype) = (Vec::new(), None, None, None);
+    for content in &report.contents {
+        match content {
+            Content::Header(pairs) => header = header_to(py, pairs)?,
+            Content::Trailer(bytes) => trailer = Some(PyBytes::new(py, bytes)),
+            Content::Shape { dtype: element, shape: dimensions } => {
+                dtype = Some(element.name());
+                shape = Some(PyTuple::new(py, dimensions)?);
+            }
+            _ => {}
+        }
+    }
+    told.set_item("header", header)?;
+    told.set_item("trailer", trailer)?;
+    told.set_item("shape", shape)?;
+    told.set_item("dtype", dtype)?;
+    Ok(told)
+}

@@ -1,0 +1,125 @@
+//! Something that one thread at a time works with, and that belongs to one process.
+
+use crate::errors::{closed, raised};
+use anyrec::{Error, Result};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+/// A reader or writer behind a lock. The lock is taken with the interpreter let go, so that a
+/// thread that waits for it never keeps the one that holds it from going on.
+pub struct Handle<T: Send> {
+    /// What to call it in messages.
+    what: &'static str,
+    process: u32,
+    /// A forked child may go on with it; a writer must not, as its file is the parent's.
+    shared_by_forks: bool,
+    /// The thread at work, so that a callback into the same object is an error and not a deadlock.
+    holder: AtomicUsize,
+    slot: Mutex<Option<T>>,
+}
+
+thread_local! {
+    static MARK: u8 = const { 0 };
+}
+
+/// A number for this thread; no two living threads have the same one.
+fn this_thread() -> usize {
+    MARK.with(|mark| std::ptr::from_ref(mark) as usize)
+}
+
+impl<T: Send> Handle<T> {
+    /// Wraps a reader, which a forked child may use on its own.
+    pub fn reader(what: &'static str, value: T) -> Self {
+        Self::new(what, true, value)
+    }
+
+    /// Wraps a writer, which only this process may use.
+    pub fn writer(what: &'static str, value: T) -> Self {
+        Self::new(what, false, value)
+    }
+
+    fn new(what: &'static str, shared_by_forks: bool, value: T) -> Self {
+        Handle {
+            what,
+            process: std::process::id(),
+            shared_by_forks,
+            holder: AtomicUsize::new(0),
+            slot: Mutex::new(Some(value)),
+        }
+    }
+
+    /// Works with the value.
+    pub fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        self.with_slot(py, |slot| slot.as_mut().map(work))?.ok_or_else(|| closed(self.what))?.map_err(raised)
+    }
+
+    /// Works with the slot itself: `None` in it means closed.
+    pub fn with_slot<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Option<T>) -> R + Send,
+    ) -> PyResult<R> {
+        if self.holder.load(Ordering::Relaxed) == this_thread() {
+            return Err(raised(Error::invalid(format!("{} was called from its own callback", self.what))));
+        }
+        let forked = std::process::id() != self.process;
+        if forked && !self.shared_by_forks {
+            return Err(raised(Error::invalid(format!(
+                "{} belongs to another process and cannot be used after a fork",
+                self.what
+            ))));
+        }
+        py.detach(|| {
+            let mut slot = match (forked, self.slot.try_lock()) {
+                (_, Ok(slot)) => slot,
+                // The thread that held it is not in this process: it would never be let go.
+                (true, Err(TryLockError::WouldBlock)) => return None,
+                _ => self.slot.lock().unwrap_or_else(PoisonError::into_inner),
+            };
+            self.holder.store(this_thread(), Ordering::Relaxed);
+            let _release = Release(&self.holder);
+            Some(work(&mut slot))
+        })
+        .ok_or_else(|| {
+            raised(Error::invalid(format!("{} was in use when this process was forked", self.what)))
+        })
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_slot(py, |slot| slot.is_none())
+    }
+
+    /// Drops the value; closed already is fine.
+    pub fn drop_value(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_slot(py, |slot| drop(slot.take()))
+    }
+}
+
+/// Forgets the holder, also when the work panics.
+struct Release<'a>(&'a AtomicUsize);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<T: Send> Drop for Handle<T> {
+    fn drop(&mut self) {
+        let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(value) = slot.take() else { return };
+        if std::process::id() != self.process && !self.shared_by_forks {
+            // Dropping it would write to the parent's file, or wait for the parent's threads.
+            std::mem::forget(value);
+            return;
+        }
+        // Threads of the value's own may need the interpreter to come to their end.
+        Python::try_attach(|py| py.detach(|| drop(value)));
+    }
+}

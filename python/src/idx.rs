@@ -1,0 +1,84 @@
+//! Whole IDX files as NumPy arrays.
+
+use crate::errors::raised;
+use crate::options::{open_options, write_options};
+use crate::record::{Record, array_over};
+use anyrec::format::idx::{Array, Element, Reader, write_array};
+use anyrec::format::{ElementType, RecordReader, WriteOptions};
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::path::{Path, PathBuf};
+
+/// The array in a file, in this machine's byte order. Where the file is mapped and its elements are
+/// single bytes, the array is the mapped file itself, read-only; otherwise (and with `mapped`
+/// false) it is memory of its own.
+#[pyfunction]
+#[pyo3(signature = (path, options = None, mapped = true))]
+pub fn idx_read<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    options: Option<&Bound<'py, PyDict>>,
+    mapped: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (options, _) = open_options(options)?;
+    let reader = py.detach(|| Reader::open(&path, &options)).map_err(raised)?;
+    let lendable = matches!(reader.header().dtype(), ElementType::U8 | ElementType::I8)
+        && !reader.is_gzip()
+        && reader.source().as_slice().is_some();
+    if mapped && lendable {
+        let data = py.detach(|| reader.data()).map_err(raised)?;
+        let array = array_over(&Bound::new(py, Record::new(data))?)?;
+        let array = array.call_method1("view", (reader.header().dtype().name(),))?;
+        return array.call_method1("reshape", (PyTuple::new(py, reader.header().shape())?,));
+    }
+    let array = py.detach(|| reader.array()).map_err(raised)?;
+    Ok(match array {
+        Array::U8(array) => array.into_pyarray(py).into_any(),
+        Array::I8(array) => array.into_pyarray(py).into_any(),
+        Array::I16(array) => array.into_pyarray(py).into_any(),
+        Array::I32(array) => array.into_pyarray(py).into_any(),
+        Array::F32(array) => array.into_pyarray(py).into_any(),
+        Array::F64(array) => array.into_pyarray(py).into_any(),
+        _ => return Err(PyTypeError::new_err("an element type that NumPy does not have")),
+    })
+}
+
+/// Writes an array of `uint8`, `int8`, `int16`, `int32`, `float32` or `float64`, of any shape and
+/// byte order; says how many bytes the file has.
+#[pyfunction]
+#[pyo3(signature = (path, array, options = None))]
+pub fn idx_write(
+    py: Python<'_>,
+    path: PathBuf,
+    array: &Bound<'_, PyAny>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<u64> {
+    let options = write_options(options)?;
+    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    match ElementType::from_name(&name) {
+        Some(ElementType::U8) => write::<u8>(py, &path, array, &options),
+        Some(ElementType::I8) => write::<i8>(py, &path, array, &options),
+        Some(ElementType::I16) => write::<i16>(py, &path, array, &options),
+        Some(ElementType::I32) => write::<i32>(py, &path, array, &options),
+        Some(ElementType::F32) => write::<f32>(py, &path, array, &options),
+        Some(ElementType::F64) => write::<f64>(py, &path, array, &options),
+        None => Err(PyTypeError::new_err(format!(
+            "IDX files hold uint8, int8, int16, int32, float32 or float64, not {name}: convert the array first"
+        ))),
+    }
+}
+
+fn write<T: Element + numpy::Element>(
+    py: Python<'_>,
+    path: &Path,
+    array: &Bound<'_, PyAny>,
+    options: &WriteOptions,
+) -> PyResult<u64> {
+    // A copy in this machine's byte order that nobody else can change meanwhile.
+    let native = array.call_method1("astype", (T::TYPE.name(),))?;
+    let owned = native.cast_into::<PyArrayDyn<T>>().map_err(PyErr::from)?.to_owned_array();
+    let written = py.detach(|| write_array(path, &owned, options)).map_err(raised)?;
+    Ok(written.bytes)
+}

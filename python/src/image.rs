@@ -1,0 +1,83 @@
+//! Images between encoded bytes and NumPy arrays, in OpenCV's channel order.
+
+use crate::errors::raised;
+use crate::payload::Payload;
+use anyrec::Error;
+use anyrec::image::{self, Channels, DecodeOptions, Picture, Samples};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// An array of height x width, or height x width x channels (BGR, BGRA), as a JPEG (`quality` 1 to
+/// 100) or PNG (`quality` is zlib's level, 0 to 9).
+#[pyfunction]
+pub fn encode_image<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    format: &str,
+    quality: u8,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let picture = picture_of(image)?;
+    let format = format.trim_start_matches('.').to_ascii_lowercase();
+    let encoded = py.detach(|| match format.as_str() {
+        "jpg" | "jpeg" => image::encode_jpeg(&picture, quality),
+        "png" => image::encode_png(&picture, quality),
+        other => Err(Error::unsupported("image format").expected_found(".jpg, .jpeg or .png", other)),
+    });
+    Ok(PyBytes::new(py, &encoded.map_err(raised)?))
+}
+
+/// A JPEG, PNG or WebP as an array: -1 as stored, 0 gray, 1 colour, as `cv2.imdecode` has it. With
+/// `rgb` the colours come in the order red, green, blue.
+#[pyfunction]
+#[pyo3(signature = (data, iscolor = -1, *, rgb = false), text_signature = "(data, iscolor=-1, *, rgb=False)")]
+pub fn decode_image<'py>(
+    py: Python<'py>,
+    data: Payload,
+    iscolor: i32,
+    rgb: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (shape, samples) = py
+        .detach(|| {
+            let picture = image::decode(&data, &DecodeOptions::opencv(iscolor)?)?;
+            let (height, width) = (picture.height() as usize, picture.width() as usize);
+            let shape = match picture.channels() {
+                Channels::Gray => vec![height, width],
+                channels => vec![height, width, channels.count()],
+            };
+            let samples = if rgb { picture.into_samples() } else { picture.bgr_samples() };
+            Ok((shape, samples))
+        })
+        .map_err(raised)?;
+    Ok(match samples {
+        Samples::Eight(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
+        Samples::Sixteen(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
+    })
+}
+
+fn picture_of(image: &Bound<'_, PyAny>) -> PyResult<Picture> {
+    let shape: Vec<usize> = image.getattr("shape")?.extract()?;
+    let (height, width, channels) = match shape[..] {
+        [height, width] => (height, width, 1),
+        [height, width, channels] => (height, width, channels),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "an image has 2 or 3 dimensions (height, width, channels), not {}",
+                shape.len()
+            )));
+        }
+    };
+    let type_name: String = image.getattr("dtype")?.getattr("name")?.extract()?;
+    let bytes = Payload::of(image)?;
+    let samples = match type_name.as_str() {
+        "uint8" => Samples::Eight(bytes.to_vec()),
+        "uint16" => {
+            let (pairs, _) = bytes.as_chunks();
+            Samples::Sixteen(pairs.iter().map(|&pair| u16::from_ne_bytes(pair)).collect())
+        }
+        other => return Err(PyTypeError::new_err(format!("an image is uint8 or uint16, not {other}"))),
+    };
+    let channels = Channels::from_count(channels).map_err(raised)?;
+    Picture::from_bgr(u32::try_from(width)?, u32::try_from(height)?, channels, samples).map_err(raised)
+}

@@ -1,0 +1,51 @@
+//! Record numbers as Python gives them: negative ones, slices, lists, arrays.
+
+use crate::errors::raised;
+use anyrec::Error;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+/// One index, counted from the end where it is negative.
+pub fn one(index: &Bound<'_, PyAny>, count: u64) -> PyResult<u64> {
+    resolve(index.extract()?, count)
+}
+
+/// A sequence or array of indices.
+pub fn many(indices: &Bound<'_, PyAny>, count: impl FnOnce() -> PyResult<u64>) -> PyResult<Vec<u64>> {
+    let mut wanted: Vec<i64> = Vec::new();
+    for index in indices.try_iter()? {
+        wanted.push(index?.extract()?);
+    }
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let count = count()?;
+    wanted.into_iter().map(|index| resolve(index, count)).collect()
+}
+
+/// The indices a slice stands for.
+pub fn of_slice(slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Vec<u64>> {
+    let range = slice.indices(isize::try_from(count)?)?;
+    let mut at = range.start;
+    let mut indices = Vec::with_capacity(range.slicelength);
+    for _ in 0..range.slicelength {
+        indices.push(u64::try_from(at)?);
+        at += range.step;
+    }
+    Ok(indices)
+}
+
+fn resolve(index: i64, count: u64) -> PyResult<u64> {
+    let at = match index {
+        0.. => Some(index.unsigned_abs()),
+        _ => count.checked_sub(index.unsigned_abs()),
+    };
+    at.filter(|&at| at < count).ok_or_else(|| {
+        let mut error = Error::no_such_record(index.unsigned_abs(), count);
+        if index < 0 {
+            let held = format!("there is no record {index}: the file has {count} records");
+            error = Error::new(error.kind(), held);
+        }
+        raised(error.in_record(index.unsigned_abs()))
+    })
+}

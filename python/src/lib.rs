@@ -1,0 +1,76 @@
+//! The native half of the Python package: thin bindings, one file a class.
+//!
+//! What holds everywhere here: the interpreter is let go around all reading, decoding, writing and
+//! waiting; nothing starts at import; what a call returns is memory of its own unless the caller
+//! asked for it to be lent. `py_src/anyrec/_anyrec.pyi` declares what is defined here, and mypy's
+//! stubtest compares the two.
+
+mod batch;
+mod dataset;
+mod errors;
+mod ff_reader;
+mod ff_writer;
+mod files;
+mod grail_scanner;
+mod grail_writer;
+mod handle;
+mod idx;
+mod image;
+mod indices;
+mod mx_reader;
+mod mx_writer;
+mod mxnet;
+mod options;
+mod packed_folder;
+mod payload;
+mod progress;
+mod record;
+mod transformers;
+mod values;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// The native half of the package. Use `anyrec` and its modules instead.
+#[pymodule]
+mod _anyrec {
+    use super::*;
+
+    #[pymodule_export]
+    use batch::{Batch, batch_from_parts};
+    #[pymodule_export]
+    use dataset::{Dataset, RecordIterator};
+    #[pymodule_export]
+    use ff_reader::{FfReader, directory_files, part_files};
+    #[pymodule_export]
+    use ff_writer::FfWriter;
+    #[pymodule_export]
+    use files::{convert, expand, format_by_name, formats, index, repair, verify};
+    #[pymodule_export]
+    use grail_scanner::GrailScanner;
+    #[pymodule_export]
+    use grail_writer::{GrailWriter, required_space};
+    #[pymodule_export]
+    use idx::{idx_read, idx_write};
+    #[pymodule_export]
+    use image::{decode_image, encode_image};
+    #[pymodule_export]
+    use mx_reader::MxReader;
+    #[pymodule_export]
+    use mx_writer::MxWriter;
+    #[pymodule_export]
+    use mxnet::{index_line, pack_header, parse_index, rebuild_index, unpack_header};
+    #[pymodule_export]
+    use packed_folder::{PackedFolder, pack_folder};
+    #[pymodule_export]
+    use record::Record;
+    #[pymodule_export]
+    use transformers::register_transformer;
+    #[pymodule_export]
+    use writer::Writer;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

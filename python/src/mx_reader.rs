@@ -1,0 +1,145 @@
+//! `MxReader`: a `.rec` file as MXNet reads it.
+
+use crate::errors::{closed, raised_with};
+use crate::handle::Handle;
+use anyrec::format::mxnet::{Reader, RecordScan};
+use anyrec::format::{Event, IndexFile, OpenOptions, Scan};
+use anyrec::io::{Access, open_file};
+use anyrec::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// Reads a `.rec` file front to back, or from an offset on, as the original does.
+///
+/// Where the original fails, so does this, and the exception's `original` is its message; reading
+/// then goes on with the next intact record. A split record that the end of the file cuts off is
+/// the end, as in the original.
+#[pyclass(frozen, module = "anyrec._anyrec")]
+pub struct MxReader {
+    path: PathBuf,
+    position: Handle<Position>,
+}
+
+/// A reader and where it has come to.
+struct Position {
+    reader: Reader,
+    scan: RecordScan,
+}
+
+/// A failure, and the original's words for it.
+type Fault = (Error, Option<String>);
+
+impl Position {
+    fn open(path: &std::path::Path) -> Result<Self> {
+        let mut options = OpenOptions::default();
+        options.index_file = IndexFile::None;
+        let reader = Reader::open(open_file(path, Access::Auto)?, &options)?;
+        let scan = reader.scan_from(0)?;
+        Ok(Position { reader, scan })
+    }
+
+    fn seek(&mut self, offset: u64) -> Result<()> {
+        self.scan = self.reader.scan_from(offset)?;
+        Ok(())
+    }
+
+    /// The next record, given to `take`; `None` at the end.
+    fn next<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> std::result::Result<Option<R>, Fault> {
+        use anyrec::format::RecordReader;
+        let plain = |error| (error, None);
+        self.reader.source().check_unchanged().map_err(plain)?;
+        loop {
+            match self.scan.next_event().map_err(plain)? {
+                Event::Record(record) => return Ok(Some(take(record.data))),
+                Event::Damage(damage) => {
+                    let error = damage.into_error(self.reader.source().name());
+                    match self.scan.original_message() {
+                        Some(message) => return Err((error, Some(message))),
+                        None => return Ok(None),
+                    }
+                }
+                Event::End => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl MxReader {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        let read = self.position.with_slot(py, |slot| {
+            slot.as_mut().map(|position| {
+                position.next(|record| Python::attach(|py| PyBytes::new(py, record).unbind()))
+            })
+        })?;
+        read.ok_or_else(|| closed("the reader"))?.map_err(|(error, original)| raised_with(error, original))
+    }
+}
+
+#[pymethods]
+impl MxReader {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let position = py.detach(|| Position::open(&path)).map_err(crate::errors::raised)?;
+        Ok(MxReader { path, position: Handle::reader("the reader", position) })
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.next(py)
+    }
+
+    /// The file's path.
+    #[getter]
+    fn path(&self) -> &std::ffi::OsStr {
+        self.path.as_os_str()
+    }
+
+    /// Whether the reader was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.position.is_closed(py)
+    }
+
+    /// The next record; `None` at the end, again and again.
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.next(py)
+    }
+
+    /// The record at an offset; reading goes on behind it.
+    fn read_at(&self, py: Python<'_>, offset: u64) -> PyResult<Py<PyBytes>> {
+        self.seek(py, offset)?;
+        self.next(py)?.ok_or_else(|| {
+            let message = format!("no record begins at byte {offset}: the file ends there");
+            let error = Error::new(anyrec::ErrorKind::OutOfRange, message);
+            raised_with(error.in_file(self.path.to_string_lossy()).at(offset), None)
+        })
+    }
+
+    /// The offset at which the next record begins.
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        self.position.with(py, |position| Ok(position.scan.tell()))
+    }
+
+    /// Goes to an offset, which should be a record's.
+    fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
+        self.position.with(py, |position| position.seek(offset))
+    }
+
+    /// Opens the file anew and goes to its beginning.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let path = &self.path;
+        let opened =
+            self.position.with_slot(py, |slot| Position::open(path).map(|opened| *slot = Some(opened)))?;
+        opened.map_err(crate::errors::raised)
+    }
+
+    /// Closes the file; a second time is fine.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.position.drop_value(py)
+    }
+}

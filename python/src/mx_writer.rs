@@ -1,0 +1,74 @@
+//! `MxWriter`: a `.rec` file as MXNet writes it.
+
+use crate::errors::raised;
+use crate::handle::Handle;
+use crate::payload::Payload;
+use anyrec::format::mxnet::Writer;
+use anyrec::format::{IndexFile, WriteOptions};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes a `.rec` file, which appears (or is replaced) when it is closed. No index file.
+#[pyclass(frozen, module = "anyrec._anyrec")]
+pub struct MxWriter {
+    path: PathBuf,
+    count: AtomicU64,
+    writer: Handle<Writer>,
+}
+
+#[pymethods]
+impl MxWriter {
+    #[new]
+    #[pyo3(signature = (path, *, overwrite = true))]
+    fn new(py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<Self> {
+        let mut options = WriteOptions::default();
+        options.overwrite = overwrite;
+        options.index_file = Some(IndexFile::None);
+        let writer = py.detach(|| Writer::create(&path, &options)).map_err(raised)?;
+        Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
+    }
+
+    /// The file's name, which it gets when the writer is closed.
+    #[getter]
+    fn path(&self) -> &std::ffi::OsStr {
+        self.path.as_os_str()
+    }
+
+    /// Records written so far.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether the writer was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.writer.is_closed(py)
+    }
+
+    /// Adds a record and says its offset.
+    fn write(&self, py: Python<'_>, data: Payload) -> PyResult<u64> {
+        let offset = self.writer.with(py, |writer| writer.write(&data))?;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Ok(offset)
+    }
+
+    /// The offset at which the next record will begin.
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        self.writer.with(py, |writer| Ok(writer.tell()))
+    }
+
+    /// Completes the file and gives it its name; a second time is fine.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.writer.with_slot(py, |slot| slot.take().map(Writer::finish))? {
+            Some(written) => written.map(drop).map_err(raised),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops everything: no file appears, and an old one stays.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.writer.drop_value(py)
+    }
+}

@@ -1,0 +1,149 @@
+//! Keyword options of Python as the library's option structs.
+//!
+//! Python's side passes only what the caller set, so a name that is not known here is the caller's
+//! mistake, and said.
+
+use crate::transformers;
+use crate::values::header_from;
+use anyrec::convert::{ConvertOptions, Shards};
+use anyrec::format::grail::transform::Registry;
+use anyrec::format::{ElementType, IndexFile, OpenOptions, WriteOptions};
+use anyrec::io::{Access, Durability};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+use std::path::PathBuf;
+
+type Pair<'py> = (String, Bound<'py, PyAny>);
+
+fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py>>> {
+    match options {
+        Some(options) => options.iter().map(|(name, value)| Ok((name.extract()?, value))).collect(),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// How files are opened; also whether records are memory of their own (`copy`).
+pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, bool)> {
+    let mut open = OpenOptions::default();
+    let mut copy = true;
+    let mut registry = transformers::registered();
+    for (name, value) in pairs(options)? {
+        match name.as_str() {
+            "copy" => copy = value.extract()?,
+            "format" => open.format = value.extract()?,
+            "verify" => open.verify = value.extract()?,
+            "skip_damage" => open.skip_damage = value.extract()?,
+            "access" => {
+                open.access = match value.extract::<String>()?.as_str() {
+                    "auto" => Access::Auto,
+                    "mapped" => Access::Mapped,
+                    "positional" => Access::Positional,
+                    other => return Err(choice("access", other, "auto, mapped or positional")),
+                };
+            }
+            "max_record" => open.limits.record = value.extract()?,
+            "max_frame" => open.limits.frame = value.extract()?,
+            "max_decompressed" => open.limits.decompressed = value.extract()?,
+            "index_file" => open.index_file = index_file(&value)?,
+            "legacy_transform" => open.legacy_transform = value.extract()?,
+            "keys" => registry = with_keys(registry, &value)?,
+            _ => return Err(unknown(&name)),
+        }
+    }
+    open.transformers = registry;
+    Ok((open, copy))
+}
+
+/// How files are written.
+pub fn write_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<WriteOptions> {
+    let mut write = WriteOptions::default();
+    let mut registry = transformers::registered();
+    for (name, value) in pairs(options)? {
+        match name.as_str() {
+            "overwrite" => write.overwrite = value.extract()?,
+            "durability" => {
+                write.durability = match value.extract::<String>()?.as_str() {
+                    "machine" => Durability::Machine,
+                    "process" => Durability::Process,
+                    other => return Err(choice("durability", other, "machine or process")),
+                };
+            }
+            "index_file" => write.index_file = Some(index_file(&value)?),
+            "wide_labels" => write.wide_labels = value.extract()?,
+            "count" => write.count = value.extract()?,
+            "version" => write.version = value.extract()?,
+            "header" => write.header = header_from(&value)?,
+            "transformers" => write.transformers = value.extract()?,
+            "keys" => registry = with_keys(registry, &value)?,
+            "max_items" => write.max_items = value.extract()?,
+            "trailer" => write.trailer = value.extract()?,
+            "parallelism" => write.parallelism = value.extract()?,
+            "dtype" => write.dtype = Some(dtype(&value)?),
+            "item_shape" => write.item_shape = value.extract()?,
+            "gzip" => write.gzip = value.extract()?,
+            _ => return Err(unknown(&name)),
+        }
+    }
+    write.registry = registry;
+    Ok(write)
+}
+
+/// How a conversion goes.
+pub fn convert_options(
+    open: Option<&Bound<'_, PyDict>>,
+    write: Option<&Bound<'_, PyDict>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<ConvertOptions> {
+    let mut convert = ConvertOptions::default();
+    convert.open = open_options(open)?.0;
+    convert.write = write_options(write)?;
+    for (name, value) in pairs(options)? {
+        match name.as_str() {
+            "strip_header" => convert.strip_header = value.extract()?,
+            "shards" => convert.shards = Shards::Count(value.extract()?),
+            "shard_bytes" => convert.shards = Shards::Bytes(value.extract()?),
+            "labels" => convert.labels = value.extract()?,
+            "label_output" => convert.label_output = value.extract()?,
+            "label_dtype" => convert.label_dtype = Some(dtype(&value)?),
+            _ => return Err(unknown(&name)),
+        }
+    }
+    Ok(convert)
+}
+
+/// An element type by NumPy's name for it, or anything NumPy takes for a type.
+fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
+    let name: String =
+        value.py().import("numpy")?.call_method1("dtype", (value,))?.getattr("name")?.extract()?;
+    ElementType::from_name(&name).ok_or_else(|| {
+        choice("dtype", &name, "uint8, int8, int16, int32, float32 or float64: IDX files hold no other type")
+    })
+}
+
+fn index_file(value: &Bound<'_, PyAny>) -> PyResult<IndexFile> {
+    match value.cast::<PyBool>() {
+        Ok(wanted) if wanted.is_true() => Ok(IndexFile::Beside),
+        Ok(_) => Ok(IndexFile::None),
+        Err(_) => Ok(IndexFile::At(value.extract::<PathBuf>()?)),
+    }
+}
+
+fn with_keys(mut registry: Registry, keys: &Bound<'_, PyAny>) -> PyResult<Registry> {
+    for (id, key) in keys.cast::<PyDict>()?.iter() {
+        let key: [u8; 32] = key
+            .extract::<Vec<u8>>()?
+            .try_into()
+            .map_err(|_| PyValueError::new_err("a key for aes-256-gcm has 32 bytes"))?;
+        registry = registry.with_key(id.extract::<String>()?, key);
+    }
+    Ok(registry)
+}
+
+fn unknown(name: &str) -> PyErr {
+    PyTypeError::new_err(format!("there is no option {name:?}"))
+}
+
+fn choice(name: &str, found: &str, expected: &str) -> PyErr {
+    PyValueError::new_err(format!("{name} is {expected}, not {found:?}"))
+}

@@ -1,0 +1,89 @@
+//! GRAIL transformers written in Python.
+
+use crate::errors::carried;
+use crate::payload::Payload;
+use anyrec::format::grail::transform::{Registry, Transformer};
+use anyrec::{Error, Limits, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What makes encoders and decoders of one name.
+struct Factory {
+    encoder: Option<Py<PyAny>>,
+    decoder: Option<Py<PyAny>>,
+}
+
+type Factories = BTreeMap<String, Arc<Factory>>;
+
+/// Held for moments only, and never while Python code runs.
+static FACTORIES: Mutex<Factories> = Mutex::new(BTreeMap::new());
+
+/// Makes a transformer known by name, for every file written or opened from then on.
+///
+/// `encoder` and `decoder` are called with the config (what stands behind the name in the file's
+/// header, or `""`) and give the function that maps a block's bytes to other bytes. Without an
+/// encoder such files can only be read, without a decoder only written.
+#[pyfunction]
+#[pyo3(signature = (name, encoder, decoder))]
+pub fn register_transformer(name: String, encoder: Option<Py<PyAny>>, decoder: Option<Py<PyAny>>) {
+    let replaced = factories().insert(name, Arc::new(Factory { encoder, decoder }));
+    // After the lock was let go: dropping a Python object may run Python code.
+    drop(replaced);
+}
+
+fn factories() -> std::sync::MutexGuard<'static, Factories> {
+    FACTORIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The library's registry with all that Python has registered.
+pub fn registered() -> Registry {
+    let known = factories().clone();
+    let mut registry = Registry::default();
+    for (name, made_by) in known {
+        let what = name.clone();
+        registry.register(name, move |config| {
+            Ok(Arc::new(PythonTransformer {
+                name: what.clone(),
+                config: config.to_owned(),
+                made_by: Arc::clone(&made_by),
+            }))
+        });
+    }
+    registry
+}
+
+struct PythonTransformer {
+    name: String,
+    config: String,
+    made_by: Arc<Factory>,
+}
+
+impl PythonTransformer {
+    fn call(&self, factory: Option<&Py<PyAny>>, doing: &str, data: &[u8]) -> Result<Vec<u8>> {
+        let factory = factory.ok_or_else(|| {
+            Error::unsupported(format!("transformer {:?} was registered without {doing}", self.name))
+        })?;
+        Python::attach(|py| {
+            let coder = factory.bind(py).call1((&self.config,))?;
+            let coded = coder.call1((PyBytes::new(py, data),))?;
+            Ok(Payload::of(&coded)?.to_vec())
+        })
+        .map_err(carried)
+    }
+}
+
+impl Transformer for PythonTransformer {
+    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
+        self.call(self.made_by.encoder.as_ref(), "an encoder", block)
+    }
+
+    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
+        let block = self.call(self.made_by.decoder.as_ref(), "a decoder", stored)?;
+        match block.len() as u64 {
+            size if size > limit => Err(Limits::exceeded("block size", size, limit)),
+            _ => Ok(block),
+        }
+    }
+}

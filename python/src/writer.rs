@@ -1,0 +1,108 @@
+//! `Writer`: records to a new file of any format.
+
+use crate::errors::{closed, raised};
+use crate::handle::Handle;
+use crate::options::write_options;
+use crate::payload::Payload;
+use crate::values::{key_from, label_from};
+use anyrec::Error;
+use anyrec::format::{self, RecordWriter, Tags};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes records; the file appears when it is closed. `anyrec.create` makes one.
+#[pyclass(frozen, subclass, module = "anyrec._anyrec")]
+pub struct Writer {
+    path: PathBuf,
+    format: &'static str,
+    count: AtomicU64,
+    writer: Handle<Box<dyn RecordWriter>>,
+}
+
+#[pymethods]
+impl Writer {
+    #[new]
+    #[pyo3(signature = (path, format, options = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let options = write_options(options)?;
+        let format = format::by_id(format)
+            .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
+        let writer = py.detach(|| format.create(&path, &options)).map_err(raised)?;
+        Ok(Writer {
+            path,
+            format: format.id(),
+            count: AtomicU64::new(0),
+            writer: Handle::writer("the writer", writer),
+        })
+    }
+
+    /// The file's name, which it gets when the writer is closed.
+    #[getter]
+    fn path(&self) -> &std::ffi::OsStr {
+        self.path.as_os_str()
+    }
+
+    /// The format's id.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// Records written so far.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether the writer was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.writer.is_closed(py)
+    }
+
+    /// Adds a record and says its number. Text is written as UTF-8, arrays as the bytes they hold.
+    #[pyo3(signature = (data, *, key = None, label = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        label: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let data = Payload::of_text_or_bytes(data)?;
+        let mut tags = Tags::none();
+        if let Some(key) = key {
+            tags = tags.with_key(key_from(key)?);
+        }
+        if let Some(label) = label {
+            tags = tags.with_label(label_from(label)?);
+        }
+        let number = self.writer.with(py, |writer| writer.append(&data, &tags))?;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Ok(number)
+    }
+
+    /// Sets the trailer (GRAIL), after the last record.
+    fn set_trailer(&self, py: Python<'_>, trailer: Payload) -> PyResult<()> {
+        self.writer.with(py, |writer| writer.set_trailer(&trailer))
+    }
+
+    /// Completes the file and gives it its name; says what could not be stored.
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let written = self.writer.with_slot(py, |slot| slot.take().map(|writer| writer.finish()))?;
+        let written = written.ok_or_else(|| closed("the writer"))?.map_err(raised)?;
+        Ok(written.notices.into_iter().map(|notice| notice.message).collect())
+    }
+
+    /// Drops everything: no file appears.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.writer.drop_value(py)
+    }
+}

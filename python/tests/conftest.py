@@ -1,0 +1,29 @@
+"""What all tests share: golden files, a folder of one's own, documentation as tests."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+TESTDATA = pathlib.Path(__file__).parents[2] / "testdata"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Every test works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def manifest(format: str) -> dict[str, Any]:
+    """What the original implementation says about a format's golden files."""
+    told: dict[str, Any] = json.loads((TESTDATA / format / "good" / "manifest.json").read_text())
+    return told
+
+
+def golden(format: str, name: str) -> pathlib.Path:
+    """A golden file."""
+    return TESTDATA / format / "good" / name

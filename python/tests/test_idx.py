@@ -1,0 +1,71 @@
+"""`anyrec.idx`: IDX files as NumPy arrays."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import pathlib
+
+import numpy as np
+import pytest
+
+import anyrec
+from anyrec import idx
+from conftest import golden, manifest
+
+TYPES = ["uint8", "int8", "int16", "int32", "float32", "float64"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 0, 2), (4, 3, 2)])
+def test_arrays_come_back(dtype: str, shape: tuple[int, ...], suffix: str) -> None:
+    array = (np.arange(np.prod(shape, dtype=int)) - 3).astype(dtype).reshape(shape)
+    idx.write("x" + suffix, array)
+    again = idx.read("x" + suffix)
+    assert again.dtype == np.dtype(dtype) and again.dtype.isnative and again.shape == shape
+    assert np.array_equal(again, array)
+
+
+def test_any_memory_order_and_byte_order_is_written_right() -> None:
+    array = np.arange(24, dtype=">i4").reshape(2, 3, 4)
+    for number, variant in enumerate([array, array.T, array[:, ::-2], np.asfortranarray(array)]):
+        idx.write(f"{number}-idx3-int", variant)
+        assert np.array_equal(idx.read(f"{number}-idx3-int"), variant)
+
+
+def test_bytes_are_mapped_and_outlive_everything() -> None:
+    idx.write("x-idx2-ubyte", np.arange(6, dtype=np.uint8).reshape(2, 3))
+    array = idx.read("x-idx2-ubyte")
+    assert not array.flags.writeable and not array.flags.owndata
+    pathlib.Path("x-idx2-ubyte").unlink()
+    gc.collect()
+    assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_memory_of_its_own_is_writable_and_does_not_follow_the_file() -> None:
+    idx.write("x-idx1-ubyte", np.arange(6, dtype=np.uint8))
+    array = idx.read("x-idx1-ubyte", mapped=False)
+    array[0] = 9
+    pathlib.Path("x-idx1-ubyte").write_bytes(b"")
+    assert array.tolist() == [9, 1, 2, 3, 4, 5]
+
+
+def test_other_types_and_cut_files_are_refused(own_folder: pathlib.Path) -> None:
+    with pytest.raises(TypeError, match="not int64: convert"):
+        idx.write("x", np.arange(3, dtype=np.int64))
+    idx.write("x-idx1-ubyte", np.arange(100, dtype=np.uint8))
+    data = (own_folder / "x-idx1-ubyte").read_bytes()
+    (own_folder / "x-idx1-ubyte").write_bytes(data[:-1])
+    with pytest.raises(anyrec.CorruptRecord):
+        idx.read("x-idx1-ubyte")
+    with pytest.raises(FileExistsError):
+        idx.write("x-idx1-ubyte", np.zeros(1, np.uint8))
+
+
+@pytest.mark.parametrize("entry", manifest("idx")["files"], ids=lambda entry: entry["path"])
+def test_golden_files_read_as_their_manifest_says(entry: dict[str, object]) -> None:
+    array = idx.read(golden("idx", str(entry["path"])))
+    assert list(array.shape) == entry["shape"] and array.dtype == entry["dtype"] and array.dtype.isnative
+    stored = np.ascontiguousarray(array.astype(array.dtype.newbyteorder(">")))
+    assert hashlib.sha256(stored.tobytes()).hexdigest() == entry["data_be_sha256"]

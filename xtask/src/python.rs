@@ -1,0 +1,135 @@
+//! The Python package: its wheel, and its tests in a virtual environment of their own.
+
+use crate::interop::setup::{self, SYSTEM_PYTHON};
+use crate::run::{Failure, command, is_there, on_ci, root};
+use std::path::{Path, PathBuf};
+
+/// What the tests need besides the package; torch comes from the system, see [`interpreter`].
+const TEST_PACKAGES: [&str; 5] = ["numpy", "pytest", "mypy", "pillow", "tqdm"];
+
+/// Newer interpreters on which the wheel is tried too, where the machine has them.
+const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
+
+/// A few lines that use the package from end to end.
+const SMOKE: &str = "\
+import anyrec
+with anyrec.create('smoke.rec') as writer:
+    writer.write('a record', key=1)
+assert bytes(anyrec.open('smoke.rec')[0]) == b'a record'
+assert anyrec.idx.write('smoke-idx1-ubyte', bytearray(b'abc')) == 11
+";
+
+/// `cargo xtask wheel`: builds the wheel into `target/wheels/`.
+pub fn wheel() -> Result<(), Failure> {
+    build_wheel().map(|path| println!("{}", path.display()))
+}
+
+/// The package's tests: types, stubs, behaviour; and that it installs from the wheel (on every
+/// Python there is) and from source.
+pub fn test() -> Result<(), Failure> {
+    let wheel = build_wheel()?;
+    let folder = root().join("python");
+    let python = Environment::make("target/python-venv", &interpreter(), true)?;
+    python.install(&TEST_PACKAGES)?;
+    python.replace_package(&wheel)?;
+    python.run(&["-m", "mypy"], &folder)?;
+    let stubtest = ["-m", "mypy.stubtest", "anyrec._anyrec", "--allowlist", "stubtest_allowlist.txt"];
+    python.run(&stubtest, &folder)?;
+    let mut tests = command(python.program("python"), &["-m", "pytest"]).in_folder(&folder);
+    match setup::mxnet_python() {
+        Ok(original) => tests = tests.env("ANYREC_MXNET_PYTHON", original),
+        Err(failure) if on_ci() => return Err(failure),
+        Err(failure) => eprintln!("xtask: SKIPPED is the comparison with MXNet itself: {failure}"),
+    }
+    tests.run()?;
+    for other in OTHER_PYTHONS.iter().filter(|other| is_there(other, "--version")) {
+        let fresh = Environment::make(&format!("target/{other}-venv"), other, false)?;
+        fresh.replace_package(&wheel)?;
+        fresh.smoke()?;
+    }
+    let fresh = Environment::make("target/python-source-venv", "python3", false)?;
+    fresh.replace_package(&folder)?;
+    fresh.smoke()
+}
+
+/// The interpreter for the tests: the system's where it has torch, else any.
+fn interpreter() -> String {
+    let system_has_torch = is_there(SYSTEM_PYTHON, "--version") && imports_torch();
+    if system_has_torch { SYSTEM_PYTHON.to_owned() } else { "python3".to_owned() }
+}
+
+fn imports_torch() -> bool {
+    let import = std::process::Command::new(SYSTEM_PYTHON).args(["-c", "import torch, venv"]).output();
+    import.is_ok_and(|output| output.status.success())
+}
+
+/// Builds the wheel and says where it is.
+fn build_wheel() -> Result<PathBuf, Failure> {
+    let tools = Environment::make("target/maturin-venv", "python3", false)?;
+    tools.install(&["maturin>=1.16,<2"])?;
+    let wheels = root().join("target/wheels");
+    let failed =
+        |error: std::io::Error| Failure::new(format!("cannot look at {}: {error}", wheels.display()));
+    if wheels.exists() {
+        std::fs::remove_dir_all(&wheels).map_err(failed)?;
+    }
+    let out = wheels.to_string_lossy();
+    let arguments = ["build", "--release", "--manifest-path", "python/Cargo.toml", "--out", &out];
+    command(tools.program("maturin"), &arguments).run()?;
+    let mut built = std::fs::read_dir(&wheels).map_err(failed)?.filter_map(|entry| Some(entry.ok()?.path()));
+    built
+        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
+        .ok_or_else(|| Failure::new("maturin left no wheel"))
+}
+
+/// A virtual environment below `target/`.
+struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    fn make(folder: &str, python: &str, sees_system: bool) -> Result<Self, Failure> {
+        let environment = Environment { folder: root().join(folder) };
+        if !is_there(environment.program("pip"), "--version") {
+            let folder = environment.folder.to_string_lossy();
+            let mut arguments = vec!["-m", "venv", "--clear", &folder];
+            if sees_system {
+                arguments.push("--system-site-packages");
+            }
+            command(python, &arguments).run()?;
+        }
+        Ok(environment)
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.join("bin").join(name)
+    }
+
+    fn install(&self, packages: &[&str]) -> Result<(), Failure> {
+        command(self.program("pip"), &[&["install", "--quiet"], packages].concat()).run()
+    }
+
+    /// Installs the package in place of any older build of it.
+    fn replace_package(&self, package: &Path) -> Result<(), Failure> {
+        let package = package.to_string_lossy();
+        // Twice: the dependencies, then the package itself whatever its version says.
+        self.install(&[&package])?;
+        self.install(&["--force-reinstall", "--no-deps", &package])
+    }
+
+    fn run(&self, arguments: &[&str], folder: &Path) -> Result<(), Failure> {
+        command(self.program("python"), arguments).in_folder(folder).run()
+    }
+
+    /// Runs a few lines against the installed package, in a folder of their own.
+    fn smoke(&self) -> Result<(), Failure> {
+        let folder = self.folder.join("smoke");
+        let failed =
+            |error: std::io::Error| Failure::new(format!("cannot make {}: {error}", folder.display()));
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        self.run(&["-c", SMOKE], &folder)
+    }
+}
