@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pathlib
 import pkgutil
 import re
@@ -17,6 +18,8 @@ from anyrec import _anyrec
 MODULES = sorted(
     module.name for module in pkgutil.iter_modules(anyrec.__path__, "anyrec.") if not module.ispkg
 )
+if importlib.util.find_spec("torch") is None:
+    MODULES = [name for name in MODULES if name not in ("anyrec.torch", "anyrec._steps")]
 
 
 def examples() -> list[doctest.DocTest]:

@@ -34,7 +34,12 @@ def test_several_files_make_one_report(damaged: str) -> None:
     with anyrec.create("good.rec") as writer:
         writer.write(b"x")
     report = anyrec.verify([damaged, "good.rec"])
-    assert report.format == "mixed" and report.records == 3 and len(report.paths) == 2 and len(report.damage) == 1
+    assert (
+        report.format == "mixed"
+        and report.records == 3
+        and len(report.paths) == 2
+        and len(report.damage) == 1
+    )
 
 
 def test_a_repair_keeps_what_is_intact(damaged: str) -> None:
@@ -84,7 +89,9 @@ def test_an_index_is_written_beside_the_file() -> None:
     assert anyrec.index("x.grail-rio").path == "x.grail-rio.anyrec-table"
 
 
-def test_progress_reaches_the_end_and_an_exception_there_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reaches_the_end_and_an_exception_there_ends_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("tqdm")
     with anyrec.create("x.rec", durability="process") as writer:
         for _ in range(100):

@@ -64,7 +64,9 @@ def test_malformed_mxnet_files_read_as_the_original_reads_them(
             assert reader.read() == (None if read is None else bytes.fromhex(read))
 
 
-@pytest.mark.parametrize("entry", [e for e in manifest("grail")["files"] if e.get("index")], ids=lambda e: e["path"])
+@pytest.mark.parametrize(
+    "entry", [e for e in manifest("grail")["files"] if e.get("index")], ids=lambda e: e["path"]
+)
 def test_grail_locations_headers_and_trailers(entry: dict[str, Any]) -> None:
     path = golden("grail", entry["path"])
     scanner = grail.Scanner(path)

@@ -62,7 +62,14 @@ def test_trailer_false_and_true_are_taken_at_their_word() -> None:
 
 
 def test_header_pairs_may_repeat_and_hold_four_kinds() -> None:
-    pairs: list[tuple[str | bytes, Any]] = [("a", 1), ("a", -5), ("b", True), ("c", "text"), (b"\xff", b"\xfe"), ("d", 2**63)]
+    pairs: list[tuple[str | bytes, Any]] = [
+        ("a", 1),
+        ("a", -5),
+        ("b", True),
+        ("c", "text"),
+        (b"\xff", b"\xfe"),
+        ("d", 2**63),
+    ]
     with grail.Writer("g.grail-rio", header=pairs[:3], trailer=False) as writer:
         for key, value in pairs[3:]:
             writer.add_header(key, value)
@@ -94,7 +101,10 @@ def test_a_python_transformer_works_both_ways_and_in_other_threads() -> None:
     dataset = anyrec.open("g.grail-rio")
     assert dataset[777] == b"777" and dataset.verify().sound
     assert anyrec.convert("g.grail-rio", "again.grail-rio").records == 1000
-    assert grail.Scanner("again.grail-rio").header_pairs[:2] == [("transformer", "zlib 9"), ("transformer", "zstd")]
+    assert grail.Scanner("again.grail-rio").header_pairs[:2] == [
+        ("transformer", "zlib 9"),
+        ("transformer", "zstd"),
+    ]
 
 
 def test_exceptions_of_callbacks_come_out_as_they_are() -> None:
@@ -151,5 +161,7 @@ def test_legacy_files_are_scanned_and_skip_header_output_is_appended(own_folder:
         first.append(b"one")
     with grail.Writer("second", skip_header=True) as second:
         second.append(b"two")
-    (own_folder / "both").write_bytes(pathlib.Path("first.grail-rio").read_bytes() + pathlib.Path("second").read_bytes())
+    (own_folder / "both").write_bytes(
+        pathlib.Path("first.grail-rio").read_bytes() + pathlib.Path("second").read_bytes()
+    )
     assert list(grail.Scanner("both")) == [b"one", b"two"]

@@ -23,7 +23,9 @@ RECORDS = [bytes([n % 256]) * (n % 97) for n in range(300)]
 
 @pytest.fixture(params=["many.rec", "many.ffr", "many.grail-rio"])
 def path(request: pytest.FixtureRequest) -> str:
-    options: dict[str, Any] = {"transformers": ["flate"], "max_items": 20} if request.param.endswith("rio") else {}
+    options: dict[str, Any] = (
+        {"transformers": ["flate"], "max_items": 20} if request.param.endswith("rio") else {}
+    )
     with anyrec.create(request.param, **options) as writer:
         for record in RECORDS:
             writer.write(record)
@@ -118,7 +120,11 @@ def test_other_readers_work_in_a_forked_child() -> None:
         writer.write(b"two")
     anyrec.convert("x.rec", "x.ffr")
     anyrec.convert("x.rec", "x.grail-rio")
-    mxnet, ffrecord, scanner = _anyrec.MxReader("x.rec"), _anyrec.FfReader(["x.ffr"]), grail.Scanner("x.grail-rio")
+    mxnet, ffrecord, scanner = (
+        _anyrec.MxReader("x.rec"),
+        _anyrec.FfReader(["x.ffr"]),
+        grail.Scanner("x.grail-rio"),
+    )
     assert mxnet.read() == b"one" and next(scanner) == b"one" and ffrecord.read_one(0).tobytes() == b"one"
 
     def check() -> None:
@@ -132,7 +138,9 @@ def test_importing_starts_no_thread() -> None:
     code = "import anyrec, os; print(len(os.listdir('/proc/self/task')))"
     # NumPy's own linear algebra starts threads unless told not to.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert done.stdout.strip() == "1"
 
 

@@ -18,7 +18,9 @@ RECORDS = [random.Random(n).randbytes(n * 37 % 5000) for n in range(500)]
 
 @pytest.fixture(params=["many.rec", "many.ffr", "many.grail-rio"])
 def path(request: pytest.FixtureRequest) -> str:
-    options: dict[str, Any] = {"transformers": ["zstd"], "max_items": 20} if request.param.endswith("rio") else {}
+    options: dict[str, Any] = (
+        {"transformers": ["zstd"], "max_items": 20} if request.param.endswith("rio") else {}
+    )
     with anyrec.create(request.param, **options) as writer:
         for record in RECORDS:
             writer.write(record)

@@ -32,7 +32,7 @@ def digest(data: Any) -> list[Any]:
 def run_python(tmp_path):
     """Runs Python code in a process of its own, which must end within a minute."""
 
-    def run(code: str, *arguments: str, timeout: float = 60, check: bool = True):
+    def run(code: str, *arguments: str, timeout: float = 60, check: bool = True) -> Any:
         script = tmp_path / "script.py"
         script.write_text(code)
         package = str(Path(anyrec.__file__).parents[1])

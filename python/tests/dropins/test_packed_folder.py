@@ -187,3 +187,15 @@ def test_text_json_npy_and_npz_are_read_through_a_buffer():
     archive = zipfile.ZipFile(io.BytesIO(folder.read_one("a.npz")))
     with archive.open("arr_0.npy") as member:
         assert np.array_equal(np.load(member), array)
+
+
+def test_picture_is_decoded_by_opencv_as_in_the_originals_recipe():
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
+    root = Path("pictures")
+    root.mkdir()
+    picture = np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3)
+    cv2.imwrite(str(root / "a.png"), picture)
+    pack_folder(root, "pictures.ffr")
+    stream = io.BytesIO(PackedFolder("pictures.ffr").read_one("a.png"))
+    decoded = cv2.imdecode(np.frombuffer(stream.read(), np.uint8), cv2.IMREAD_COLOR)
+    assert np.array_equal(decoded[:, :, ::-1], picture[:, :, ::-1])

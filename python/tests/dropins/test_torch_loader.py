@@ -108,7 +108,7 @@ def test_torchs_own_loader_takes_it(dataset):
 # Skipping
 
 
-class Plain(TorchDataset):
+class Plain(TorchDataset[int]):
     def __len__(self):
         return COUNT
 

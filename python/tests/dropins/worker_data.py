@@ -26,7 +26,7 @@ def make():
             records.write_idx(index, payload(index))
 
 
-class Everything(torch.utils.data.Dataset):
+class Everything(torch.utils.data.Dataset[object]):
     """One sample from every kind of reader there is."""
 
     def __init__(self):
