@@ -43,15 +43,18 @@ def test_an_example_prints_what_it_says(example: doctest.DocTest) -> None:
     assert runner.summarize(verbose=False).failed == 0
 
 
-README = pathlib.Path(__file__).parents[1] / "README.md"
+PACKAGE = pathlib.Path(__file__).parents[1]
 
 
-def test_the_readme_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
-    code = "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
+@pytest.mark.parametrize("readme", [PACKAGE / "README.md", PACKAGE.parent / "README.md"], ids=["own", "top"])
+def test_the_readme_prints_what_its_comments_say(
+    readme: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL))
     expected = re.findall(r"^print\(.*?\)\s+# (.*)$", code, re.MULTILINE)
     assert len(expected) == code.count("print(")
     with warnings.catch_warnings():
         # Converting drops the keys, and says so.
         warnings.simplefilter("ignore", anyrec.NotStored)
-        exec(compile(code, str(README), "exec"), {})
+        exec(compile(code, str(readme), "exec"), {})
     assert capsys.readouterr().out.splitlines() == expected

@@ -39,3 +39,8 @@ pub use position::{Location, Position, PositionList};
 pub use repair::{Repair, RepairOptions, repair};
 pub use table::Table;
 pub use verify::{Report, Sizes, verify, verify_input};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
