@@ -5,7 +5,7 @@ use crate::options::{convert_options, open_options};
 use crate::progress;
 use crate::values::header_to;
 use anyrec::format::mxnet::Index;
-use anyrec::format::{self, Content, Damage, FORMATS, Notice, Written};
+use anyrec::format::{self, Content, Damage, FORMATS, Format, Notice, Written};
 use anyrec::io::{AtomicFile, Durability};
 use anyrec::{Error, Input, Report, Table};
 use pyo3::prelude::*;
@@ -134,7 +134,7 @@ pub fn index<'py>(
     let (written, records, reason) = py
         .detach(|| -> anyrec::Result<_> {
             let input = Input::open(&path, &options)?;
-            if input.format().id() != format::by_id("mxnet").map_or("", |format| format.id()) || table {
+            if input.format().id() != format::mxnet::FORMAT.id() || table {
                 if output.is_some() {
                     return Err(Error::invalid(
                         "a table always stands beside its file, as NAME.anyrec-table",

@@ -49,6 +49,11 @@ impl<T: Send> Handle<T> {
         }
     }
 
+    /// Whether it belongs to the process that this one was forked from, and to that one only.
+    fn is_anothers(&self) -> bool {
+        std::process::id() != self.process && !self.shared_by_forks
+    }
+
     /// Works with the value.
     pub fn with<R: Send>(
         &self,
@@ -67,13 +72,13 @@ impl<T: Send> Handle<T> {
         if self.holder.load(Ordering::Relaxed) == this_thread() {
             return Err(raised(Error::invalid(format!("{} was called from its own callback", self.what))));
         }
-        let forked = std::process::id() != self.process;
-        if forked && !self.shared_by_forks {
+        if self.is_anothers() {
             return Err(raised(Error::invalid(format!(
                 "{} belongs to another process and cannot be used after a fork",
                 self.what
             ))));
         }
+        let forked = std::process::id() != self.process;
         py.detach(|| {
             let mut slot = match (forked, self.slot.try_lock()) {
                 (_, Ok(slot)) => slot,
@@ -90,13 +95,20 @@ impl<T: Send> Handle<T> {
         })
     }
 
-    /// Whether it was closed.
+    /// Whether it was closed; another process's is not, as far as anyone can tell here.
     pub fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.is_anothers() {
+            return Ok(self.slot.try_lock().is_ok_and(|slot| slot.is_none()));
+        }
         self.with_slot(py, |slot| slot.is_none())
     }
 
-    /// Drops the value; closed already is fine.
+    /// Drops the value; closed already is fine. Another process's is left alone, so that a child
+    /// that leaves a `with` block by an exception ends with that exception.
     pub fn drop_value(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_anothers() {
+            return Ok(());
+        }
         self.with_slot(py, |slot| drop(slot.take()))
     }
 }
@@ -112,9 +124,10 @@ impl Drop for Release<'_> {
 
 impl<T: Send> Drop for Handle<T> {
     fn drop(&mut self) {
+        let anothers = self.is_anothers();
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(value) = slot.take() else { return };
-        if std::process::id() != self.process && !self.shared_by_forks {
+        if anothers {
             // Dropping it would write to the parent's file, or wait for the parent's threads.
             std::mem::forget(value);
             return;

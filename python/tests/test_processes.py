@@ -104,6 +104,9 @@ def test_a_writer_belongs_to_its_process(own_folder: pathlib.Path, name: str) ->
             writer[0].write(b"child's")
         with pytest.raises(ValueError, match="belongs to another process"):
             writer[0].close()
+        with pytest.raises(ZeroDivisionError), writer[0]:
+            assert not writer[0].closed
+            _ = 1 / 0
         writer.clear()
         gc.collect()
 
