@@ -39,7 +39,8 @@ from . import _anyrec
 from .errors import AnyrecError, FileMissing, FileRefused, SystemFailure
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
+    from typing import Self
 
 __all__ = [
     "IRHeader",
@@ -412,7 +413,7 @@ def _write_whole(path: str, text: str) -> None:
         raise
 
 
-IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]  # noqa: PYI024
+IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]
 IRHeader.__doc__ = """The header of an image record.
 
 ``flag`` is the number of labels, 0 for one that is a plain number (:func:`pack` sets it);

@@ -33,7 +33,7 @@ import anyrec
 from ._steps import Order, StepSampler
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 __all__ = ["DataLoader", "Dataset"]
 

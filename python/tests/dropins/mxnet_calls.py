@@ -27,7 +27,13 @@ def shown(value):
         data = bytes(value)
         return ["bytes", type(value).__name__, len(data), hashlib.sha256(data).hexdigest()]
     if isinstance(value, np.ndarray):
-        return ["array", str(value.dtype), list(value.shape), shown(value.tobytes()), bool(value.flags.writeable)]
+        return [
+            "array",
+            str(value.dtype),
+            list(value.shape),
+            shown(value.tobytes()),
+            bool(value.flags.writeable),
+        ]
     if isinstance(value, tuple):
         return [type(value).__name__, [shown(item) for item in value]]
     if isinstance(value, list):
@@ -49,7 +55,14 @@ class Calls:
             outcome = shown(work())
         except Exception as error:
             kinds = {kind.__name__ for kind in type(error).__mro__}
-            names = ["MXNetError", "RuntimeError", "KeyError", "AssertionError", "ValueError", "FileNotFoundError"]
+            names = [
+                "MXNetError",
+                "RuntimeError",
+                "KeyError",
+                "AssertionError",
+                "ValueError",
+                "FileNotFoundError",
+            ]
             outcome = ["raised", next((name for name in names if name in kinds), "another")]
         self.log.append([what, outcome])
         return outcome
@@ -184,7 +197,9 @@ class Calls:
     def images(self):
         recordio = self.recordio
         shape = self.random.choice([(7, 9), (7, 9, 1), (8, 8, 3), (5, 6, 4)])
-        image = self.numbers.randint(0, 256, shape).astype(self.random.choice([np.uint8, np.uint8, np.uint16]))
+        image = self.numbers.randint(0, 256, shape).astype(
+            self.random.choice([np.uint8, np.uint8, np.uint16])
+        )
         header = recordio.IRHeader(0, 1.0, 2, 0)
         packed = recordio.pack_img(header, image, self.random.randint(1, 9), ".png")
         # Encoders differ; what comes back does not. Gray is a matter of rounding, so not compared.

@@ -201,7 +201,10 @@ def im2rec():
 
 def both(im2rec, *options):
     """Runs the tool on ours and on the original, each in a folder of its own."""
-    for folder, python, module in [("ours", sys.executable, ("-m", "anyrec.compat")), ("theirs", ORIGINAL, ())]:
+    for folder, python, module in [
+        ("ours", sys.executable, ("-m", "anyrec.compat")),
+        ("theirs", ORIGINAL, ()),
+    ]:
         Path(folder).mkdir(exist_ok=True)
         arguments = [Path(folder).resolve() / option if option == "data" else option for option in options]
         run_script(im2rec, *arguments, python=python, module=module)
@@ -219,7 +222,9 @@ def test_im2rec_lists_and_packs_as_on_the_original(im2rec, pictures, threads):
 def test_im2rec_encodes_pictures_close_to_the_original(im2rec, pictures):
     both(im2rec, "--list", "--recursive", "data", pictures)
     both(im2rec, "--resize", "24", "--quality", "90", "--center-crop", "data", pictures)
-    ours, theirs = (MXIndexedRecordIO(f"{name}/data.idx", f"{name}/data.rec", "r") for name in ("ours", "theirs"))
+    ours, theirs = (
+        MXIndexedRecordIO(f"{name}/data.idx", f"{name}/data.rec", "r") for name in ("ours", "theirs")
+    )
     assert ours.keys == theirs.keys and len(ours) == 8
     for mine, original in zip(ours, theirs, strict=True):
         (header, image), (expected, picture) = unpack_img(mine), unpack_img(original)
@@ -232,7 +237,9 @@ def test_im2rec_packs_several_labels_and_png_exactly(im2rec, pictures):
         Path(folder).mkdir()
         Path(folder, "data.lst").write_text("0\t1.5\t2.5\tcat/0.jpg\n7\t3.0\t4.0\tdog/1.jpg\n")
     both(im2rec, "--pack-label", "--encoding", ".png", "--quality", "3", "data", pictures)
-    ours, theirs = (MXIndexedRecordIO(f"{name}/data.idx", f"{name}/data.rec", "r") for name in ("ours", "theirs"))
+    ours, theirs = (
+        MXIndexedRecordIO(f"{name}/data.idx", f"{name}/data.rec", "r") for name in ("ours", "theirs")
+    )
     assert ours.keys == theirs.keys == [0, 7]
     for mine, original in zip(ours, theirs, strict=True):
         (header, image), (expected, picture) = unpack_img(mine), unpack_img(original)

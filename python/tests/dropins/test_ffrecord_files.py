@@ -223,7 +223,10 @@ def test_list_is_numbered_through_and_directory_sorted(reader):
     assert [bytes(sample) for sample in both.read([11, 1, 3])] == [b"9" * 9, b"b1", b"1"]
     assert both.get_offsets(0)[-1] == os.path.getsize("b.ffr")
     Path("c.txt").write_text("not one of them")
-    assert FileReader(".").n == 12 and [Path(name).name for name in FileReader(".").fnames] == ["a.ffr", "b.ffr"]
+    assert FileReader(".").n == 12 and [Path(name).name for name in FileReader(".").fnames] == [
+        "a.ffr",
+        "b.ffr",
+    ]
 
 
 def test_names_that_cannot_be_read_are_assertions():
@@ -329,7 +332,9 @@ def test_file_of_the_original_is_read_and_written_again(file):
 
 
 def test_old_version_is_warned_about():
-    with pytest.warns(UserWarning, match="you are using an old version ffrecord file, please update the file"):
+    with pytest.warns(
+        UserWarning, match="you are using an old version ffrecord file, please update the file"
+    ):
         FileReader(FOLDER / "old_version.ffr")
 
 
@@ -369,7 +374,9 @@ def sentence(outcome):
 CASES = [(case, result) for case in MANIFEST["mutations"] for result in case["result"]]
 
 
-@pytest.mark.parametrize(("case", "result"), CASES, ids=lambda value: str(value.get("name", value.get("check_data"))))
+@pytest.mark.parametrize(
+    ("case", "result"), CASES, ids=lambda value: str(value.get("name", value.get("check_data")))
+)
 @pytest.mark.filterwarnings("ignore:you are using an old version")
 def test_damaged_file_is_read_as_by_the_original(case, result):
     Path("bad.ffr").write_bytes(mutated(case))

@@ -81,7 +81,11 @@ def test_header_is_unpacked_and_packed_as_by_the_original(path, number, case):
     data = list(MXRecordIO(FOLDER / path, "r"))[number]
     header, payload = unpack(data)
     expected = case["out"]
-    assert (header.flag, str(header.id), str(header.id2)) == (expected["flag"], expected["id"], expected["id2"])
+    assert (header.flag, str(header.id), str(header.id2)) == (
+        expected["flag"],
+        expected["id"],
+        expected["id2"],
+    )
     assert np.asarray(header.label, "<f4").tobytes().hex() == expected["label_f32le_hex"]
     assert digest(payload) == case["payload"]
     assert pack(header, payload) == data

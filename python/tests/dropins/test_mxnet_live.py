@@ -38,9 +38,7 @@ def run(python, module, seed, folder, environment):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_calls_give_what_the_original_gives(tmp_path, seed):
     package = str(Path(anyrec.__file__).parents[1])
-    ours = run(
-        sys.executable, "anyrec.mxnet", seed, tmp_path / "ours", {**os.environ, "PYTHONPATH": package}
-    )
+    ours = run(sys.executable, "anyrec.mxnet", seed, tmp_path / "ours", {**os.environ, "PYTHONPATH": package})
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     theirs = run(ORIGINAL, "mxnet.recordio", seed, tmp_path / "theirs", plain)
     assert len(ours["log"]) == len(theirs["log"]) > 500

@@ -340,7 +340,9 @@ def test_pickled_index_reads_by_key():
 # Image headers
 
 
-@pytest.mark.parametrize("label", [3, 2.5, True, np.float64(2.5), np.int8(-3), Decimal("0.5"), Fraction(1, 4)])
+@pytest.mark.parametrize(
+    "label", [3, 2.5, True, np.float64(2.5), np.int8(-3), Decimal("0.5"), Fraction(1, 4)]
+)
 def test_number_is_a_scalar_label_whatever_the_flag_given(label):
     packed = pack(IRHeader(9, label, 1, 2), b"data")
     assert packed == struct.pack("<IfQQ", 0, float(label), 1, 2) + b"data"

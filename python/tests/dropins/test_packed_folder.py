@@ -51,7 +51,9 @@ def test_names_that_are_not_unicode_keep_their_surrogates():
     assert bytes(folder.read_one(bad)) == bytes(FileReader(FOLDER / "packed_surrogate.ffr").read_one(0))
 
 
-@pytest.mark.parametrize("query", MANIFEST["packed_queries"]["queries"], ids=lambda query: query["path"] or "empty")
+@pytest.mark.parametrize(
+    "query", MANIFEST["packed_queries"]["queries"], ids=lambda query: query["path"] or "empty"
+)
 def test_path_is_answered_as_by_the_original(query):
     folder = PackedFolder(FOLDER / MANIFEST["packed_queries"]["file"])
     path = query["path"]

@@ -283,7 +283,9 @@ def test_loader_keeps_what_lightning_looks_at():
 def test_state_in_the_middle_of_a_shuffled_epoch_goes_on_with_its_rest(workers, generator):
     def make():
         made = None if generator is None else torch.Generator().manual_seed(generator)
-        return anyrec.torch.DataLoader(Plain(), batch_size=10, shuffle=True, num_workers=workers, generator=made)
+        return anyrec.torch.DataLoader(
+            Plain(), batch_size=10, shuffle=True, num_workers=workers, generator=made
+        )
 
     torch.manual_seed(1)
     loader = make()

@@ -18,7 +18,8 @@ from .. import _anyrec
 from ..errors import AnyrecError, ClosedError, CorruptRecord
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
+    from typing import Self
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
@@ -51,7 +52,7 @@ def _renamed(error: AnyrecError, message: str) -> FFRecordError:
     )
 
 
-def checkFsAlign(fd: int) -> bool:  # noqa: N802 - the original's name
+def checkFsAlign(fd: int) -> bool:
     """Whether the file system of an open file says that it aligns direct requests itself.
 
     Nothing here depends on it; it is part of the original's interface.
@@ -107,7 +108,9 @@ class FileReader:
         try:
             self._reader = _anyrec.FfReader(self.fnames, self.check_data)
         except CorruptRecord as error:
-            raise _renamed(error, f"{error.path}: checksum of metadata mismached! ({error.reason})") from error
+            raise _renamed(
+                error, f"{error.path}: checksum of metadata mismached! ({error.reason})"
+            ) from error
         except AnyrecError as error:
             raise _renamed(error, str(error)) from error
         self.n = self._reader.n
@@ -170,7 +173,9 @@ class FileReader:
         try:
             self._reader.validate()
         except CorruptRecord as error:
-            raise _renamed(error, f"{error.path}: checksum of metadata mismached! ({error.reason})") from error
+            raise _renamed(
+                error, f"{error.path}: checksum of metadata mismached! ({error.reason})"
+            ) from error
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
 
