@@ -13,8 +13,9 @@ const INTERVAL: Duration = Duration::from_millis(50);
 struct Stopped(PyErr);
 
 /// Runs `work` with the interpreter let go. The function it is given calls `callback` with the
-/// number told, at most every 50 ms; an exception there, or Ctrl-C, ends the work by unwinding, so
-/// that everything begun is dropped (and no output appears).
+/// number told: at once, then at most every 50 ms; an exception there, or Ctrl-C, ends the work by
+/// unwinding, so that everything begun is dropped (and no output appears). The last call comes when
+/// the work is done.
 pub fn run<R: Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -22,11 +23,11 @@ pub fn run<R: Send>(
 ) -> PyResult<R> {
     let outcome = py.detach(|| {
         catch_unwind(AssertUnwindSafe(|| {
-            let mut last = Instant::now();
+            let mut last: Option<Instant> = None;
             let mut told = 0;
             let mut tell = |reached: u64| {
-                if last.elapsed() >= INTERVAL {
-                    last = Instant::now();
+                if last.is_none_or(|last| last.elapsed() >= INTERVAL) {
+                    last = Some(Instant::now());
                     told = reached;
                     if let Err(error) = ask(callback.as_ref(), reached) {
                         resume_unwind(Box::new(Stopped(error)));
