@@ -5,7 +5,8 @@ use crate::run::{Failure, command, is_there, on_ci, root};
 use std::path::{Path, PathBuf};
 
 /// What the tests need besides the package; torch comes from the system, see [`interpreter`].
-const TEST_PACKAGES: [&str; 5] = ["numpy", "pytest", "mypy", "pillow", "tqdm"];
+const TEST_PACKAGES: [&str; 6] =
+    ["numpy", "pytest", "mypy", "pillow", "tqdm", "opencv-python-headless==4.8.1.78"];
 
 /// Newer interpreters on which the wheel is tried too, where the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];

@@ -3,7 +3,7 @@
 //! A sound chunk that says it is a block's first begins a block for the sequential scan too,
 //! whatever came before it. Only behind a trailer does it not, since a trailer ends the data: the
 //! part that meets one in the middle of a file ends early, and whoever puts the parts together
-//! sees the gap.
+//! sees the gap. For there to be one, no part begins right behind a trailer.
 
 use super::block::Version;
 use super::layout::{self, CHUNK_BYTES};
@@ -48,7 +48,7 @@ fn next_block(source: &Arc<dyn ReadAt>, mut offset: u64) -> Result<Option<u64>> 
     while offset.checked_add(CHUNK_BYTES).is_some_and(|end| end <= length) {
         let chunk = source.bytes(offset..offset + CHUNK_BYTES)?;
         match layout::decode_chunk(&chunk, true) {
-            Ok(chunk) if chunk.index == 0 => return Ok(Some(offset)),
+            Ok(chunk) if chunk.index == 0 && !is_behind_trailer(source, offset)? => return Ok(Some(offset)),
             // Past the rest of the block, which a chunk that lies about it cannot make endless.
             Ok(chunk) if chunk.index < chunk.total => {
                 let left = u64::from(chunk.total - chunk.index);
@@ -58,6 +58,12 @@ fn next_block(source: &Arc<dyn ReadAt>, mut offset: u64) -> Result<Option<u64>> 
         }
     }
     Ok(None)
+}
+
+fn is_behind_trailer(source: &Arc<dyn ReadAt>, offset: u64) -> Result<bool> {
+    let Some(before) = offset.checked_sub(CHUNK_BYTES) else { return Ok(false) };
+    let magic = source.bytes(before..before + layout::TRAILER_MAGIC.len() as u64)?;
+    Ok(magic[..] == layout::TRAILER_MAGIC)
 }
 
 impl Parts for GrailParts {
