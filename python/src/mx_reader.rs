@@ -67,9 +67,14 @@ impl Position {
 }
 
 impl MxReader {
-    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+    /// The next record, after going to an offset if one is given: in one step, so that threads
+    /// that share the reader get the records they asked for.
+    fn next(&self, py: Python<'_>, offset: Option<u64>) -> PyResult<Option<Py<PyBytes>>> {
         let read = self.position.with_slot(py, |slot| {
             slot.as_mut().map(|position| {
+                if let Some(offset) = offset {
+                    position.seek(offset).map_err(|error| (error, None))?;
+                }
                 position.next(|record| Python::attach(|py| PyBytes::new(py, record).unbind()))
             })
         })?;
@@ -90,7 +95,7 @@ impl MxReader {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.next(py)
+        self.next(py, None)
     }
 
     /// The file's path.
@@ -107,13 +112,12 @@ impl MxReader {
 
     /// The next record; `None` at the end, again and again.
     fn read(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.next(py)
+        self.next(py, None)
     }
 
     /// The record at an offset; reading goes on behind it.
     fn read_at(&self, py: Python<'_>, offset: u64) -> PyResult<Py<PyBytes>> {
-        self.seek(py, offset)?;
-        self.next(py)?.ok_or_else(|| {
+        self.next(py, Some(offset))?.ok_or_else(|| {
             let message = format!("no record begins at byte {offset}: the file ends there");
             let error = Error::new(anyrec::ErrorKind::OutOfRange, message);
             raised_with(error.in_file(self.path.to_string_lossy()).at(offset), None)
