@@ -209,7 +209,7 @@ fn indices_are_written_where_the_format_has_them() {
 fn help_explains_every_command() {
     let mut session = Session::new();
     let commands = ["info", "ls", "cat", "verify", "repair", "index", "convert", "shuffle", "split", "merge"];
-    for command in commands.into_iter().chain(["completions", "man", "demo"]) {
+    for command in commands.into_iter().chain(["pack", "unpack", "im2rec", "completions", "man", "demo"]) {
         session.run(&format!("{command} --help"));
     }
     assert_snapshot!(session.transcript());
