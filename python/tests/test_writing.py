@@ -52,7 +52,7 @@ def test_an_existing_file_is_refused_unless_overwriting_is_asked_for() -> None:
 
 
 def test_what_is_not_stored_is_a_warning() -> None:
-    with pytest.warns(anyrec.NotStored, match="1 keys not stored: FFRecord files have no keys"):
+    with pytest.warns(anyrec.NotStored, match="1 key not stored: FFRecord files have no keys"):
         with anyrec.create("x.ffr") as writer:
             writer.write(b"x", key=1)
     with warnings.catch_warnings():
