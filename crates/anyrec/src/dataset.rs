@@ -327,12 +327,15 @@ pub fn expand(paths: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let path = path.as_ref();
-        if path.is_dir() {
-            files.extend(files_of_directory(path)?);
-        } else if path.exists() {
-            files.push(path.to_owned());
-        } else {
-            files.extend(files_of_pattern(path)?);
+        match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => files.extend(files_of_directory(path)?),
+            Ok(_) => files.push(path.to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                files.extend(files_of_pattern(path)?)
+            }
+            Err(error) => {
+                return Err(Error::io("cannot open", error).in_file(crate::io::display_name(path)));
+            }
         }
     }
     if files.is_empty() {
