@@ -45,19 +45,30 @@ impl Drop for Busy<'_> {
 }
 
 impl Dataset {
-    /// The open dataset. In a process forked while another thread was at work in it, that thread's
-    /// locks would never be let go: readers of its own take their place.
+    /// The open dataset.
+    ///
+    /// Exceptions are made after the lock is let go: making one runs Python, where another thread
+    /// may get its turn and want the lock, which would never end.
     fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
+        self.current().ok_or_else(|| closed("the dataset"))?.map_err(raised)
+    }
+
+    /// The open dataset, if it is not closed. In a process forked while another thread was at work
+    /// in it, that thread's locks would never be let go: readers of its own take their place.
+    fn current(&self) -> Option<Result<Arc<anyrec::Dataset>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let dataset = open.as_ref().ok_or_else(|| closed("the dataset"))?;
+        let dataset = open.as_ref()?;
         let process = std::process::id();
         if self.process.swap(process, Ordering::SeqCst) != process && self.busy.swap(0, Ordering::SeqCst) > 0
         {
-            let renewed = Arc::new(dataset.renewed().map_err(raised)?);
+            let renewed = match dataset.renewed() {
+                Ok(renewed) => Arc::new(renewed),
+                Err(error) => return Some(Err(error)),
+            };
             std::mem::forget(open.replace(renewed.clone()));
-            return Ok(renewed);
+            return Some(Ok(renewed));
         }
-        Ok(Arc::clone(dataset))
+        Some(Ok(Arc::clone(dataset)))
     }
 
     /// Works with the dataset, the interpreter let go.
