@@ -61,7 +61,7 @@ impl Files {
             if reader.source().as_slice().is_some() {
                 return list.iter().map(|&local| Ok(reader.read(local)?.to_vec())).collect();
             }
-            let batch = reader.read_batch(list)?;
+            let batch = anyrec::format::read_batch(reader, list)?;
             Ok(batch.iter().map(<[u8]>::to_vec).collect())
         };
         let mut pieces =

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::convert::LabelFile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::fetch::{Fetch, Wanted};
 use crate::format::{self, Event, Format, Key, Notice, OpenOptions, RecordReader, Scan, Tags};
 use crate::input::{Input, OpenReader};
 use crate::io::{ReadAt, Window};
@@ -143,27 +144,47 @@ impl Dataset {
     /// # Errors
     /// As [`read`](Dataset::read), for the first record that fails.
     pub fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
-        if let [only] = &self.files[..] {
-            return only.reader.read_batch(indices);
-        }
-        // One batched read a file; the caller's order is restored from the pieces.
-        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.files.len()];
-        let mut places = Vec::with_capacity(indices.len());
-        for &index in indices {
-            let (file, local) = self.find_number(index)?;
-            let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, 0))?;
-            places.push((file, list.len()));
-            list.push(local);
-        }
-        let pieces = self
-            .files
-            .iter()
-            .zip(&wanted)
-            .map(|(file, list)| file.reader.read_batch(list))
-            .collect::<Result<Vec<_>>>()?;
-        let record =
-            |(file, at): (usize, usize)| pieces.get(file).and_then(|piece| piece.get(at)).unwrap_or_default();
-        Ok(places.into_iter().map(record).collect())
+        let mut batch = Batch::new();
+        self.read_batch_into(indices, &mut batch, self.options.thread_count())?;
+        Ok(batch)
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into a batch whose memory is used again, and with up
+    /// to that many threads. After an error the batch is empty.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch).
+    pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
+        batch.clear();
+        self.fetch(indices)?.into_batch(batch, threads)
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
+    /// begins in it and, last, where the last one ends.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
+    /// small, before anything is written to it.
+    pub fn read_into(&self, indices: &[u64], buffer: &mut [u8], threads: usize) -> Result<Vec<u64>> {
+        let fetch = self.fetch(indices)?;
+        let offsets = fetch.offsets().to_vec();
+        let needed = offsets.last().copied().unwrap_or(0);
+        let room = buffer.len();
+        let fitting = usize::try_from(needed).ok().and_then(|needed| buffer.get_mut(..needed));
+        let fitting = fitting.ok_or_else(|| {
+            Error::invalid("the buffer is too small for the records")
+                .expected_found(format!("{needed} bytes"), format!("{room} bytes"))
+        })?;
+        fetch.fill(fitting, threads)?;
+        Ok(offsets)
+    }
+
+    fn fetch(&self, indices: &[u64]) -> Result<Fetch<'_>> {
+        let find = |&index: &u64| {
+            let (file, index) = self.find(index)?;
+            Ok(Wanted { reader: &*file.reader, index })
+        };
+        Fetch::new(indices.iter().map(find).collect::<Result<_>>()?)
     }
 
     /// The records of a range, as a batch.

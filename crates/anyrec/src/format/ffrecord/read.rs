@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::ReadAt;
 use crate::limits::Limits;
-use crate::position::{Location, Position};
+use crate::position::{Location, Plain, Position};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -195,7 +195,9 @@ impl RecordReader for Reader {
             let error = Limits::exceeded("sample of size", size, self.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        Ok(Location { position: Position::of_frame(span.start), span })
+        let checksum = if self.verify { self.table.checksum(index) } else { None };
+        let plain = Some(Plain { range: span.clone(), checksum });
+        Ok(Location { position: Position::of_frame(span.start), span, plain })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

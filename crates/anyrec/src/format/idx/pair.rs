@@ -6,7 +6,6 @@
 
 use super::array::numbers;
 use super::read::Reader;
-use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Info, Label, OpenOptions, RecordReader, Tags};
 use crate::io::ReadAt;
@@ -227,10 +226,6 @@ impl RecordReader for Pair {
 
     fn read(&self, index: u64) -> Result<Bytes> {
         self.images.read(index)
-    }
-
-    fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
-        self.images.read_batch(indices)
     }
 
     fn tags(&self, index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {

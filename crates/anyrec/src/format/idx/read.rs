@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{ReadAt, Window, open_file};
 use crate::limits::Limits;
-use crate::position::{Location, Position};
+use crate::position::{Location, Plain, Position};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -289,7 +289,8 @@ impl RecordReader for Reader {
         let size = self.header.record_size();
         Limits::check("record size", size, size, self.limits.record)
             .map_err(|error| error.in_file(self.source.name()).at(span.start).in_record(number))?;
-        Ok(Location { position: self.position(number)?, span })
+        let plain = Some(Plain { range: span.clone(), checksum: None });
+        Ok(Location { position: self.position(number)?, span, plain })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

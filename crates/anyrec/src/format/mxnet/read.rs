@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::io::{RangeRead, ReadAt, Window};
 use crate::limits::Limits;
-use crate::position::{Location, Position, PositionList};
+use crate::position::{Location, Plain, Position, PositionList};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -376,6 +376,16 @@ impl Reader {
         Ok(self.ends_of_records(std::slice::from_ref(&stretch))?.into_iter().next().flatten())
     }
 
+    /// The record at the beginning of a span, if that lies in memory and the record is one part.
+    fn plain(&self, span: Range<u64>) -> Option<Plain> {
+        let ahead = self.source.as_slice()?.get(usize::try_from(span.start).ok()?..)?;
+        let part = PartHeader::at_start_of(ahead).filter(|part| part.kind.ends_record())?;
+        let begin = span.start + PartHeader::SIZE as u64;
+        let fits =
+            part.size() <= span.end - span.start && u64::from(part.length) <= self.options.limits.record;
+        fits.then(|| Plain { range: begin..begin + u64::from(part.length), checksum: None })
+    }
+
     /// The record in `frame`, the bytes of `begin..end`.
     fn record_in<'a>(
         &self,
@@ -490,8 +500,8 @@ impl RecordReader for Reader {
 
     fn locate(&self, index: u64) -> Result<Location> {
         let Numbering { positions, ends, from_index } = self.numbering()?;
-        let position = positions
-            .get(index)
+        let (position, next) = positions
+            .get_with_next(index)
             .ok_or_else(|| Error::no_such_record(index, positions.len()).in_file(self.source.name()))?;
         let begin = position.frame;
         let length = self.source.len();
@@ -504,13 +514,12 @@ impl RecordReader for Reader {
             };
             return Err(error.in_record(index));
         }
-        let next = positions.frame_after(begin).unwrap_or(length).min(length);
-        let mut end = ends.get(&begin).copied().unwrap_or(next);
+        let mut end = ends.get(&begin).copied().unwrap_or_else(|| next.unwrap_or(length).min(length));
         if end - begin > LONG_STRETCH && self.source.as_slice().is_none() {
             // Positions say only where records begin: do not fetch what lies behind this one.
             end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
         }
-        Ok(Location { position, span: begin..end })
+        Ok(Location { position, span: begin..end, plain: self.plain(begin..end) })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

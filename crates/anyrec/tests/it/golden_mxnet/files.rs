@@ -75,7 +75,7 @@ fn check_data_file(manifest: &Manifest, file: &Entry<'_>) {
                 assert_eq!(reader.locate(number).unwrap().position.frame, offsets[number as usize]);
             }
             let backwards: Vec<u64> = (0..records.len() as u64).rev().collect();
-            let batch = reader.read_batch(&backwards).unwrap();
+            let batch = anyrec::format::read_batch(&*reader, &backwards).unwrap();
             assert!(batch.iter().eq(records.iter().rev().map(Vec::as_slice)));
             assert!(reader.read(records.len() as u64).is_err());
         }

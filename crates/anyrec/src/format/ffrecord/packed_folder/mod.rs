@@ -137,7 +137,7 @@ impl PackedFolder {
     /// As [`PackedFolder::read_one`].
     pub fn read(&self, paths: &[impl AsRef<[u8]>]) -> Result<Batch> {
         let samples = paths.iter().map(|path| self.sample(path.as_ref())).collect::<Result<Vec<u64>>>()?;
-        self.reader.read_batch(&samples)
+        crate::format::read_batch(&self.reader, &samples)
     }
 
     /// Paths of what a folder holds, relative to it and in stored order; each folder comes before
