@@ -29,14 +29,12 @@ pub struct Batch {
     offsets: Vec<u64>,
 }
 
-impl From<anyrec::Batch> for Batch {
-    fn from(batch: anyrec::Batch) -> Self {
-        let (buffer, offsets) = batch.into_parts();
-        Batch { buffer: buffer.into(), offsets }
-    }
-}
-
 impl Batch {
+    /// A batch of these bytes and offsets.
+    pub fn new((buffer, offsets): (Bytes, Vec<u64>)) -> Self {
+        Batch { buffer, offsets }
+    }
+
     fn length(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
@@ -122,8 +120,7 @@ impl Batch {
     /// Where each record begins in the buffer, and, last, where the last one ends.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let offsets = self.offsets.iter().map(|&offset| i64::try_from(offset));
-        Ok(offsets.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+        offsets_to(py, &self.offsets)
     }
 
     /// Bytes of all records together.
@@ -146,6 +143,12 @@ impl Batch {
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.records().map(|record| PyBytes::new(py, record.bytes())))
     }
+}
+
+/// Offsets as NumPy has them.
+pub fn offsets_to<'py>(py: Python<'py>, offsets: &[u64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let offsets = offsets.iter().map(|&offset| i64::try_from(offset));
+    Ok(offsets.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
 }
 
 /// A batch from its buffer and its offsets (as little-endian bytes), for unpickling.

@@ -63,6 +63,12 @@ impl<T: Send> Handle<T> {
         self.with_slot(py, |slot| slot.as_mut().map(work))?.ok_or_else(|| closed(self.what))?.map_err(raised)
     }
 
+    /// Works with the value without letting go of the interpreter, if nobody else does: for what
+    /// takes no time and touches no Python object.
+    pub fn at_once<R>(&self, work: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
+        self.slot.try_lock().ok()?.as_mut().and_then(work)
+    }
+
     /// Works with the slot itself: `None` in it means closed.
     pub fn with_slot<R: Send>(
         &self,

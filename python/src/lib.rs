@@ -6,6 +6,7 @@
 //! stubtest compares the two.
 
 mod batch;
+mod buffers;
 mod dataset;
 mod errors;
 mod ff_reader;
@@ -39,7 +40,7 @@ mod _anyrec {
     #[pymodule_export]
     use batch::{Batch, batch_from_parts};
     #[pymodule_export]
-    use dataset::{Dataset, RecordIterator};
+    use dataset::{BatchIterator, Dataset, RecordIterator};
     #[pymodule_export]
     use ff_reader::{FfReader, directory_files, part_files};
     #[pymodule_export]

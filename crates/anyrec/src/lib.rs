@@ -32,7 +32,7 @@ mod verify;
 pub use batch::Batch;
 pub use bstr::BString;
 pub use bytes::Bytes;
-pub use dataset::{Dataset, Records, create, expand, open};
+pub use dataset::{Batches, Dataset, Records, create, expand, open};
 pub use error::{Error, ErrorKind, Result};
 pub use input::{Input, OpenReader};
 pub use limits::Limits;

@@ -29,6 +29,13 @@ pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
+/// Does something while the caller goes on; not at all where threads cannot be started.
+pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
+    if let Some(pool) = pool() {
+        pool.spawn(work);
+    }
+}
+
 /// This process's pool; none where threads cannot be started.
 fn pool() -> Option<&'static ThreadPool> {
     let process = std::process::id();

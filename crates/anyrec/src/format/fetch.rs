@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::io::{RangeRead, bring_near, copy, finish_streaming};
 use crate::pool::side_by_side;
 use crate::position::{Location, Plain};
+use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,9 +16,6 @@ const WORTH_A_THREAD: u64 = 512 << 10;
 
 /// A batch of this size leaves no room for anything else in the processor's caches.
 const LARGER_THAN_CACHES: u64 = 8 << 20;
-
-/// Records whose first bytes are asked for while one is being copied.
-const AHEAD: usize = 4;
 
 /// The records of one reader with these numbers, in this order, repeats kept.
 ///
@@ -39,6 +37,8 @@ pub(crate) struct Wanted<'a> {
 /// Records that were located, so that the size of each is known.
 pub(crate) struct Fetch<'a> {
     wanted: Vec<Wanted<'a>>,
+    /// The numbers (in `wanted`) of the records of each source, with a reader that has them.
+    by_source: Vec<(&'a dyn RecordReader, Vec<usize>)>,
     locations: Vec<Location>,
     /// Those that do not lie in their file as they are.
     decoded: Batch,
@@ -50,15 +50,25 @@ pub(crate) struct Fetch<'a> {
 impl<'a> Fetch<'a> {
     /// Locates the records, and reads those that must be decoded to know their size.
     pub(crate) fn new(wanted: Vec<Wanted<'a>>) -> Result<Self> {
-        for (reader, _) in by_source(&wanted) {
+        let by_source = by_source(&wanted);
+        for (reader, _) in &by_source {
             reader.source().check_unchanged()?;
+        }
+        for wanted in &wanted {
+            wanted.reader.approach(wanted.index);
         }
         let locations = wanted
             .iter()
             .map(|wanted| wanted.reader.locate(wanted.index))
             .collect::<Result<Vec<Location>>>()?;
-        let mut fetch =
-            Fetch { wanted, locations, decoded: Batch::new(), decoded_at: Vec::new(), offsets: Vec::new() };
+        let mut fetch = Fetch {
+            wanted,
+            by_source,
+            locations,
+            decoded: Batch::new(),
+            decoded_at: Vec::new(),
+            offsets: Vec::new(),
+        };
         fetch.ask_for_all();
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
             fetch.decode()?;
@@ -78,6 +88,33 @@ impl<'a> Fetch<'a> {
         let offsets = std::mem::take(&mut self.offsets);
         let filled = batch.lay_out(offsets).and_then(|buffer| self.fill(buffer, threads));
         filled.inspect_err(|_| batch.clear())
+    }
+
+    /// The records as slices of their sources where those are in memory, else as slices of a buffer
+    /// of their own.
+    pub(crate) fn lend(self) -> Result<Vec<Bytes>> {
+        let in_memory = |at: usize| self.plain_bytes(at).is_some_and(|(_, bytes)| bytes.is_some());
+        if !(0..self.wanted.len()).all(in_memory) {
+            let mut batch = Batch::new();
+            self.into_batch(&mut batch, 1)?;
+            let (buffer, offsets) = batch.into_parts();
+            let buffer = Bytes::from(buffer);
+            let place = |pair: &[u64]| match pair {
+                // The offsets are the buffer's.
+                #[allow(clippy::cast_possible_truncation)]
+                &[begin, end] => buffer.slice(begin as usize..end as usize),
+                _ => Bytes::new(),
+            };
+            return Ok(offsets.windows(2).map(place).collect());
+        }
+        let lend = |(at, wanted): (usize, &Wanted<'_>)| {
+            let Some((plain, Some(bytes))) = self.plain_bytes(at) else { return Ok(Bytes::new()) };
+            if plain.checksum.is_some_and(|checksum| crc32fast::hash(bytes) != checksum) {
+                return Err(self.damaged(at, bytes));
+            }
+            wanted.reader.source().bytes(plain.range.clone())
+        };
+        self.wanted.iter().enumerate().map(lend).collect()
     }
 
     /// Where each record will begin in the buffer, and, last, how large that must be.
@@ -103,12 +140,17 @@ impl<'a> Fetch<'a> {
 
     /// Lets the sources fetch what is not in memory yet, all at once.
     fn ask_for_all(&self) {
-        for (reader, places) in by_source(&self.wanted) {
+        for (reader, places) in &self.by_source {
             let locations = places.iter().filter_map(|&at| self.locations.get(at));
             let ranges: Vec<Range<u64>> = locations
                 .map(|location| location.plain.as_ref().map_or(&location.span, |plain| &plain.range).clone())
                 .collect();
             reader.source().expect(&ranges);
+        }
+        for at in 0..self.wanted.len() {
+            if let Some((_, Some(bytes))) = self.plain_bytes(at) {
+                bring_near(bytes);
+            }
         }
     }
 
@@ -116,9 +158,10 @@ impl<'a> Fetch<'a> {
     /// each once.
     fn decode(&mut self) -> Result<()> {
         let mut decoded_at = vec![None; self.wanted.len()];
-        for (reader, places) in by_source(&self.wanted) {
+        for (reader, places) in &self.by_source {
             let mut places: Vec<(u64, usize)> = places
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|&at| self.plain(at).is_none())
                 .filter_map(|at| self.wanted.get(at).map(|wanted| (wanted.index, at)))
                 .collect();
@@ -200,12 +243,12 @@ impl<'a> Fetch<'a> {
     /// Reads plain records of sources that are not in memory straight into their slots, those of a
     /// source together and in file order.
     fn read_unmapped(&self, slots: &mut [&mut [u8]]) -> Result<()> {
-        for (reader, places) in by_source(&self.wanted) {
+        for (reader, places) in &self.by_source {
             if reader.source().as_slice().is_some() {
                 continue;
             }
-            let mut places = places.into_iter().peekable();
-            let of_source = slots.iter_mut().enumerate().filter(|(at, _)| places.next_if_eq(at).is_some());
+            let mut places = places.iter().peekable();
+            let of_source = slots.iter_mut().enumerate().filter(|(at, _)| places.next_if_eq(&at).is_some());
             let mut reads: Vec<RangeRead<'_>> = of_source
                 .filter_map(|(at, slot)| {
                     self.plain(at).map(|plain| RangeRead { offset: plain.range.start, buffer: slot })
@@ -219,13 +262,7 @@ impl<'a> Fetch<'a> {
 
     /// Fills and verifies some slots, the first of which is that of record `first`.
     fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
-        let end = first + slots.len();
         for (at, slot) in (first..).zip(slots) {
-            if at + AHEAD < end
-                && let Some((_, Some(bytes))) = self.plain_bytes(at + AHEAD)
-            {
-                bring_near(bytes);
-            }
             let (wanted, found) = match self.plain_bytes(at) {
                 Some((plain, Some(bytes))) => {
                     (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))

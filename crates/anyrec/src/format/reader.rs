@@ -79,6 +79,10 @@ pub trait RecordReader: Send + Sync {
     /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
     fn locate(&self, index: u64) -> Result<Location>;
 
+    /// Brings what [`locate`](RecordReader::locate) will look at near the processor, without waiting
+    /// for it: given for many records first, their waits overlap.
+    fn approach(&self, _index: u64) {}
+
     /// The record in `frame`, the bytes of `location.span`; checksums are verified here.
     ///
     /// # Errors

@@ -52,18 +52,17 @@ fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Asks the processor to bring the beginning of `bytes` near, without waiting for it.
+/// Asks the processor to bring the first of some bytes near, without waiting for it. The bytes that
+/// follow come by themselves when those are read.
 pub(crate) fn bring_near(bytes: &[u8]) {
-    /// Later lines follow by themselves once the first ones are read.
-    const LINES: usize = 4;
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(64).take(LINES) {
+    if !bytes.is_empty() {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: the address is that of a byte of the slice; the instruction changes nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, LINES);
+    let _ = bytes;
 }
 
 #[cfg(test)]

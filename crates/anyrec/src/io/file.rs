@@ -152,6 +152,23 @@ struct MappedFile {
     data: Bytes,
 }
 
+impl MappedFile {
+    /// Gives advice about the whole pages of a range: what shares a page with it may be in use.
+    fn advise(&self, range: Range<u64>, advice: libc::c_int) {
+        let Ok(range) = checked(self, &range) else { return };
+        // SAFETY: asks for a constant of the system.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
+        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
+        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
+            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
+            // dropping them or bringing them in changes nothing that can be seen, and the next look
+            // at them brings them back from the file. The advice may be refused, and then nothing
+            // happens.
+            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), advice) };
+        }
+    }
+}
+
 impl ReadAt for MappedFile {
     fn len(&self) -> u64 {
         self.common.length
@@ -179,22 +196,17 @@ impl ReadAt for MappedFile {
 
     fn expect(&self, ranges: &[Range<u64>]) {
         if cold(&self.common.file, ranges) {
-            bring_in(&self.common.file, ranges);
+            start_reading(&self.common.file, ranges);
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn bring_in(&self, range: Range<u64>) {
+        self.advise(range, libc::MADV_POPULATE_READ);
+    }
+
     fn release(&self, range: Range<u64>) {
-        let Ok(range) = checked(self, &range) else { return };
-        // SAFETY: asks for a constant of the system.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
-        // Whole pages only: what shares a page with the range may be in use.
-        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
-        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
-            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
-            // dropping them changes nothing that can be seen, the next look brings them back from
-            // the file. The advice may be refused, and then nothing happens.
-            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), libc::MADV_DONTNEED) };
-        }
+        self.advise(range, libc::MADV_DONTNEED);
     }
 
     fn check_unchanged(&self) -> Result<()> {
@@ -220,7 +232,7 @@ fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
 
 /// Starts to read all of the ranges into the page cache, in file order, and does not wait.
 #[cfg(target_os = "linux")]
-fn bring_in(file: &File, ranges: &[Range<u64>]) {
+fn start_reading(file: &File, ranges: &[Range<u64>]) {
     use std::os::fd::AsRawFd;
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable_by_key(|range| range.start);
@@ -240,7 +252,7 @@ fn cold(_file: &File, _ranges: &[Range<u64>]) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bring_in(_file: &File, _ranges: &[Range<u64>]) {}
+fn start_reading(_file: &File, _ranges: &[Range<u64>]) {}
 
 /// Serves `read_ranges` from memory.
 pub(super) fn copy_ranges(source: &dyn ReadAt, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {

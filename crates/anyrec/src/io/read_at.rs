@@ -58,6 +58,9 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// memory yet, all at once, where a look at each in turn would wait for each in turn.
     fn expect(&self, _ranges: &[Range<u64>]) {}
 
+    /// Waits until these bytes are in memory, where that is possible without a copy of them.
+    fn bring_in(&self, _range: Range<u64>) {}
+
     /// Says that these bytes are not needed any more: a mapped source gives their memory back (they
     /// are still there for whoever asks). So a walk over a large file stays small.
     fn release(&self, _range: Range<u64>) {}

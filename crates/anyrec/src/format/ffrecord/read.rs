@@ -200,6 +200,10 @@ impl RecordReader for Reader {
         Ok(Location { position: Position::of_frame(span.start), span, plain })
     }
 
+    fn approach(&self, index: u64) {
+        self.table.approach(index);
+    }
+
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         if self.verify {
             let computed = crc32fast::hash(frame);

@@ -25,7 +25,7 @@ use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
-use crate::io::{RangeRead, ReadAt, Window};
+use crate::io::{RangeRead, ReadAt, Window, bring_near};
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position, PositionList};
 use bytes::Bytes;
@@ -520,6 +520,15 @@ impl RecordReader for Reader {
             end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
         }
         Ok(Location { position, span: begin..end, plain: self.plain(begin..end) })
+    }
+
+    fn approach(&self, index: u64) {
+        let Some(Ok(numbering)) = self.numbering.get() else { return };
+        let begin = numbering.positions.get(index).and_then(|position| usize::try_from(position.frame).ok());
+        let header = begin.zip(self.source.as_slice()).and_then(|(begin, all)| all.get(begin..));
+        if let Some(header) = header.and_then(<[u8]>::first_chunk::<{ PartHeader::SIZE }>) {
+            bring_near(header);
+        }
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
