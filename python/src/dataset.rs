@@ -65,7 +65,7 @@ impl Dataset {
     fn current(&self) -> Option<Result<Arc<anyrec::Dataset>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let dataset = open.as_ref()?;
-        let process = std::process::id();
+        let process = anyrec::generation();
         if self.process.swap(process, Ordering::SeqCst) != process && self.busy.swap(0, Ordering::SeqCst) > 0
         {
             let renewed = match dataset.renewed() {
@@ -133,7 +133,7 @@ impl Dataset {
             options: options.map(Bound::unbind),
             copy,
             open: Mutex::new(Some(Arc::new(dataset))),
-            process: AtomicU32::new(std::process::id()),
+            process: AtomicU32::new(anyrec::generation()),
             busy: AtomicUsize::new(0),
             threads: open.thread_count(),
             buffers: Arc::default(),

@@ -42,7 +42,7 @@ impl<T: Send> Handle<T> {
     fn new(what: &'static str, shared_by_forks: bool, value: T) -> Self {
         Handle {
             what,
-            process: std::process::id(),
+            process: anyrec::generation(),
             shared_by_forks,
             holder: AtomicUsize::new(0),
             slot: Mutex::new(Some(value)),
@@ -51,7 +51,7 @@ impl<T: Send> Handle<T> {
 
     /// Whether it belongs to the process that this one was forked from, and to that one only.
     fn is_anothers(&self) -> bool {
-        std::process::id() != self.process && !self.shared_by_forks
+        anyrec::generation() != self.process && !self.shared_by_forks
     }
 
     /// Works with the value.
@@ -84,7 +84,7 @@ impl<T: Send> Handle<T> {
                 self.what
             ))));
         }
-        let forked = std::process::id() != self.process;
+        let forked = anyrec::generation() != self.process;
         py.detach(|| {
             let mut slot = match (forked, self.slot.try_lock()) {
                 (_, Ok(slot)) => slot,

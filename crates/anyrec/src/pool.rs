@@ -38,7 +38,7 @@ pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
 
 /// This process's pool; none where threads cannot be started.
 fn pool() -> Option<&'static ThreadPool> {
-    let process = std::process::id();
+    let process = crate::process::generation();
     let current = POOL.load(Ordering::Acquire);
     // SAFETY: the pointer is null or comes from `Box::into_raw` below, and is never freed.
     if let Some(of_process) = unsafe { current.as_ref() }.filter(|pool| pool.process == process) {

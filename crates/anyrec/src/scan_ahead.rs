@@ -139,7 +139,7 @@ impl ScanAhead {
             end: 0,
             plain: None,
             threads: Vec::new(),
-            process: std::process::id(),
+            process: crate::process::generation(),
         };
         for _ in 0..threads {
             let shared = Arc::clone(&scan.shared);
@@ -154,7 +154,7 @@ impl ScanAhead {
 
     /// Gets the next chunk, unless the end is reached or a plain scan takes over.
     fn refill(&mut self) -> Result<()> {
-        if std::process::id() != self.process {
+        if crate::process::generation() != self.process {
             return self.start_over(Some(Error::invalid("a scan cannot go on in a forked process")));
         }
         loop {
@@ -272,7 +272,7 @@ impl Scan for ScanAhead {
 impl Drop for ScanAhead {
     fn drop(&mut self) {
         self.stop();
-        if std::process::id() != self.process {
+        if crate::process::generation() != self.process {
             // The threads are the parent's; here there are none to wait for.
             return self.threads.drain(..).for_each(std::mem::forget);
         }

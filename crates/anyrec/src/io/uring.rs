@@ -29,7 +29,7 @@ impl Rings {
         let mut ring = self.take()?;
         let outcome = read(&mut ring, file, jobs);
         if let Ok(mut free) = self.free.try_lock() {
-            free.push((std::process::id(), ring));
+            free.push((crate::process::generation(), ring));
         }
         Some(outcome)
     }
@@ -38,7 +38,7 @@ impl Rings {
         if self.refused.load(Ordering::Relaxed) {
             return None;
         }
-        let process = std::process::id();
+        let process = crate::process::generation();
         let mut free = match self.free.try_lock() {
             Ok(free) => free,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
