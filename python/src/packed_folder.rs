@@ -1,6 +1,7 @@
 //! `PackedFolder`: a folder in a file.
 
 use crate::errors::{closed, raised};
+use crate::progress;
 use anyrec::format::ffrecord::PackedFolder as Folder;
 use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::{OpenOptions, WriteOptions};
@@ -177,11 +178,24 @@ impl PackedFolder {
 
 /// Packs a folder into a new file; says how many files are in it.
 #[pyfunction]
-#[pyo3(signature = (folder, file, overwrite = false))]
-pub fn pack_folder(py: Python<'_>, folder: PathBuf, file: PathBuf, overwrite: bool) -> PyResult<u64> {
+#[pyo3(signature = (folder, file, overwrite = false, progress = None))]
+pub fn pack_folder(
+    py: Python<'_>,
+    folder: PathBuf,
+    file: PathBuf,
+    overwrite: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<u64> {
     let mut options = WriteOptions::default();
     options.overwrite = overwrite;
-    let written = py.detach(|| packed_folder::pack_folder(&folder, &file, &options)).map_err(raised)?;
+    let written =
+        progress::run(py, progress, |tell| packed_folder::pack_folder(&folder, &file, &options, tell))?;
     // The last sample is the tree.
     Ok(written.records.saturating_sub(1))
+}
+
+/// How many bytes the files below a folder have together.
+#[pyfunction]
+pub fn folder_size(py: Python<'_>, folder: PathBuf) -> PyResult<u64> {
+    py.detach(|| packed_folder::folder_size(&folder)).map_err(raised)
 }

@@ -49,14 +49,15 @@ impl Table {
         name.into()
     }
 
-    /// Scans a data file and makes its table. Nothing is written.
+    /// Scans a data file and makes its table, telling `progress` the offset reached. Nothing is
+    /// written.
     ///
     /// # Errors
     /// Damage, unless `options.skip_damage`; what the system says.
-    pub fn build(data: &Path, options: &OpenOptions) -> Result<Table> {
+    pub fn build(data: &Path, options: &OpenOptions, progress: &mut dyn FnMut(u64)) -> Result<Table> {
         let source = open_file(data, options.access)?;
         let format = format::identify(&*source, options.format.as_deref())?;
-        let report = verify::verify_source(&source, format, options, &mut |_| {})?;
+        let report = verify::verify_source(&source, format, options, progress)?;
         if let (Some(damage), false) = (report.damage.first(), options.skip_damage) {
             return Err(damage.clone().into_error(source.name()));
         }
@@ -64,7 +65,7 @@ impl Table {
             format: format.id().to_owned(),
             length: source.len(),
             modified: modified(data)?,
-            digest: digest(&source)?,
+            digest: digest(&source, progress)?,
             positions: report.positions,
         })
     }
@@ -135,7 +136,7 @@ impl Table {
             return Err(stale(data, "the table is for a file of another length")
                 .expected_found(format!("{} bytes", self.length), format!("{} bytes", source.len())));
         }
-        if self.modified != modified(data)? && self.digest != digest(source)? {
+        if self.modified != modified(data)? && self.digest != digest(source, &mut |_| {})? {
             return Err(stale(data, "the data file has changed since the table was made")
                 .expected_found(hex(&self.digest), "another SHA-256"));
         }
@@ -210,7 +211,8 @@ fn modified(data: &Path) -> Result<(i64, u32)> {
     Ok((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0)))
 }
 
-fn digest(source: &Arc<dyn ReadAt>) -> Result<[u8; 32]> {
+/// A second pass over the bytes: `progress` hears that it goes on, at the end reached before.
+fn digest(source: &Arc<dyn ReadAt>, progress: &mut dyn FnMut(u64)) -> Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut window = Window::new(source.clone());
     loop {
@@ -221,6 +223,7 @@ fn digest(source: &Arc<dyn ReadAt>) -> Result<[u8; 32]> {
         hasher.update(piece);
         let length = piece.len() as u64;
         window.skip(length)?;
+        progress(source.len());
     }
 }
 

@@ -41,6 +41,7 @@ __all__ = [
     "directory_files",
     "encode_image",
     "expand",
+    "folder_size",
     "format_by_name",
     "formats",
     "idx_read",
@@ -287,7 +288,13 @@ class PackedFolder:
     ) -> dict[str, Any]: ...
     def close(self) -> None: ...
 
-def pack_folder(folder: _Path, file: _Path, overwrite: bool = False) -> int: ...
+def pack_folder(
+    folder: _Path,
+    file: _Path,
+    overwrite: bool = False,
+    progress: _Progress | None = None,
+) -> int: ...
+def folder_size(folder: _Path) -> int: ...
 def directory_files(folder: _Path) -> list[str]: ...
 def part_files(count: int, files: int) -> list[tuple[str, range]]: ...
 
@@ -383,4 +390,5 @@ def index(
     table: bool = False,
     overwrite: bool = False,
     options: dict[str, Any] | None = None,
+    progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
