@@ -123,6 +123,12 @@ impl PackedFolder {
         PyList::new(py, paths.into_iter().map(|path| OsString::from_vec(path.into())))
     }
 
+    /// All files and folders, in order: (path, number of the file's record), none for a folder.
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let entries = self.opened()?.entries();
+        PyList::new(py, entries.into_iter().map(|(path, sample)| (OsString::from_vec(path.into()), sample)))
+    }
+
     /// Whether a file or folder has the path.
     fn exists(&self, path: PathBuf) -> PyResult<bool> {
         Ok(self.opened()?.exists(path.as_os_str().as_bytes()))

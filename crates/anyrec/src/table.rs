@@ -20,6 +20,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Format, OpenOptions};
+use crate::hint;
 use crate::io::{AtomicFile, Durability, ReadAt, Window, display_name, open_file};
 use crate::position::PositionList;
 use crate::verify;
@@ -95,7 +96,7 @@ impl Table {
         let table = Self::decode(&bytes).map_err(|error| {
             error
                 .in_file(display_name(&path))
-                .with_hint(format!("`anyrec index {}` makes it anew", source.name()))
+                .with_hint(format!("{} makes it anew", hint::command("index", source.name())))
         })?;
         table.check_belongs(&source, data)?;
         Ok(table)
@@ -201,7 +202,7 @@ fn stale(data: &Path, message: &str) -> Error {
     let name = display_name(data);
     Error::new(ErrorKind::Stale, message)
         .in_file(display_name(&Table::path_for(data)))
-        .with_hint(format!("`anyrec index {name}` makes it anew"))
+        .with_hint(format!("{} makes it anew", hint::command("index", &name)))
 }
 
 fn modified(data: &Path) -> Result<(i64, u32)> {

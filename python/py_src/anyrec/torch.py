@@ -104,7 +104,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     are those that an unskipped run would give.
 
     ``prefetch_factor`` may be given with any number of workers: without workers it means nothing.
+    With ``skippable=False``, :meth:`set_step` is refused.
     """
+
+    start_method: str | None = None
+    """How workers are started where ``multiprocessing_context`` does not say; torch's way if none."""
 
     def __init__(
         self,
@@ -124,8 +128,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        skippable: bool = True,
         **options: Any,
     ) -> None:
+        self.skippable = skippable
+        if multiprocessing_context is None and num_workers > 0:
+            multiprocessing_context = self.start_method
         # torch >= 2 refuses a prefetch factor without workers; torch < 2 knows no None.
         if num_workers > 0 and prefetch_factor is not None:
             options["prefetch_factor"] = prefetch_factor
@@ -173,6 +181,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def set_step(self, step: int) -> None:
         """Begins every epoch at this batch, until it is set again; ``len`` shrinks by as much."""
+        if not self.skippable:
+            raise RuntimeError("set_step() needs a DataLoader with skippable=True")
         step = operator.index(step)
         if step < 0:
             raise ValueError(f"a step cannot be negative: {step}")

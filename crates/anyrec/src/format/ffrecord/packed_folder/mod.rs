@@ -174,6 +174,21 @@ impl PackedFolder {
         Ok(paths)
     }
 
+    /// All files and folders below this one, in order: their paths, and the number of a file's
+    /// sample.
+    pub fn entries(&self) -> Vec<(BString, Option<u64>)> {
+        let mut entries = Vec::new();
+        let mut walk = self.tree.walk(self.tree.root());
+        while let Some((path, node)) = walk.next_entry() {
+            let sample = match node {
+                Node::File(sample) => Some(sample),
+                Node::Folder(_) => None,
+            };
+            entries.push((path.to_owned(), sample));
+        }
+        entries
+    }
+
     /// Whether a file or folder has the path.
     pub fn exists(&self, path: impl AsRef<[u8]>) -> bool {
         self.find(path.as_ref()).is_some()
