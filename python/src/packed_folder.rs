@@ -25,8 +25,9 @@ pub struct PackedFolder {
 
 impl PackedFolder {
     fn opened(&self) -> PyResult<Arc<Folder>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map(Arc::clone).ok_or_else(|| closed("the packed folder"))
+        // The lock is let go before Python is asked for an exception.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone);
+        open.ok_or_else(|| closed("the packed folder"))
     }
 }
 

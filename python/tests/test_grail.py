@@ -159,8 +159,9 @@ def test_what_a_decoder_raises_comes_out_as_it_is_wherever_it_is_called() -> Non
     for call in calls:
         with pytest.raises(anyrec.UnsupportedFormat, match="registered without a decoder"):
             call()
-    grail.register_transformer("once", None, lambda config: int)
-    with pytest.raises((TypeError, ValueError)):
+    not_bytes: Any = len
+    grail.register_transformer("once", None, lambda config: not_bytes)
+    with pytest.raises(TypeError):
         list(grail.Scanner("g.grail-rio"))
     assert not pathlib.Path("a.rec").exists() and not pathlib.Path("b.grail-rio").exists()
 

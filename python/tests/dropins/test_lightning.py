@@ -31,7 +31,7 @@ def dataset(tmp_path):
     return anyrec.torch.Dataset("numbers.ffr", decode=number)
 
 
-class Model(lightning.LightningModule):
+class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
     """Learns nothing much, and notes what it is given."""
 
     def __init__(self):
@@ -86,7 +86,7 @@ def test_two_shuffled_epochs_are_those_of_torchs_loader(dataset, workers):
     assert seen[:STEPS] != seen[STEPS:]
 
 
-class Stop(lightning.Callback):
+class Stop(lightning.Callback):  # type: ignore[misc,name-defined]
     """Keeps what is needed to go on, and ends the run in the middle of an epoch or at its end."""
 
     def __init__(self, after):
