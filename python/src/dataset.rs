@@ -260,7 +260,7 @@ impl Dataset {
     /// The key of a record; `None` where it has none.
     fn key<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
-        let tags = self.with(py, |dataset| dataset.tags(index))?;
+        let tags = self.with(py, |dataset| dataset.stored_tags(index))?;
         tags.key.map(|key| key_to(py, &key)).transpose()
     }
 

@@ -62,7 +62,7 @@ mod _anyrec {
     #[pymodule_export]
     use mxnet::{index_line, pack_header, parse_index, rebuild_index, unpack_header};
     #[pymodule_export]
-    use packed_folder::{PackedFolder, pack_folder};
+    use packed_folder::{PackedFolder, folder_size, pack_folder};
     #[pymodule_export]
     use record::Record;
     #[pymodule_export]

@@ -218,11 +218,25 @@ impl Dataset {
         Ok(file.reader.locate(local)?.position)
     }
 
-    /// Key and label of record `index`, where it has them.
+    /// Key and label of record `index`, where it has them; the label also from the file beside
+    /// (IDX).
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read) and [`RecordReader::label_beside`].
+    pub fn tags(&self, index: u64) -> Result<Tags> {
+        let mut tags = self.stored_tags(index)?;
+        if tags.label.is_none() {
+            let (file, local) = self.find(index)?;
+            tags.label = file.reader.label_beside(local)?;
+        }
+        Ok(tags)
+    }
+
+    /// Key and label of record `index` that its own file holds.
     ///
     /// # Errors
     /// As [`read`](Dataset::read).
-    pub fn tags(&self, index: u64) -> Result<Tags> {
+    pub fn stored_tags(&self, index: u64) -> Result<Tags> {
         let (file, local) = self.find(index)?;
         let position = file.reader.locate(local)?.position;
         file.reader.tags(local, position, &file.reader.read(local)?)

@@ -15,6 +15,7 @@ pub mod convert;
 mod dataset;
 mod error;
 pub mod format;
+pub mod hint;
 pub mod image;
 mod input;
 pub mod io;

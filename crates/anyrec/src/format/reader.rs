@@ -1,6 +1,6 @@
 //! Reading records by number.
 
-use super::value::{ElementType, Key, Tags, Value};
+use super::value::{ElementType, Key, Label, Tags, Value};
 use super::{Content, Format, Notice};
 use crate::batch::Batch;
 use crate::error::Result;
@@ -146,5 +146,15 @@ pub trait RecordReader: Send + Sync {
     /// When a companion file that holds them cannot be read.
     fn tags(&self, _index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {
         Ok(Tags::none())
+    }
+
+    /// The label that a file beside this one has for a record, where the format keeps labels apart
+    /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange); [`Stale`](crate::ErrorKind::Stale) where the
+    /// labels are not as many as the records; or when they cannot be read.
+    fn label_beside(&self, _index: u64) -> Result<Option<Label>> {
+        Ok(None)
     }
 }

@@ -4,6 +4,7 @@ use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
 use crate::error::{Error, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
+use crate::hint;
 use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position};
@@ -158,9 +159,7 @@ impl Reader {
 
     fn corrupt(&self, message: impl Into<String>) -> Error {
         let file = self.source.name();
-        Error::corrupt(message).in_file(file).with_hint(format!(
-            "`anyrec verify {file}` lists all damage, `anyrec repair {file} -o OUT` keeps the intact records"
-        ))
+        Error::corrupt(message).in_file(file).with_hint(hint::damaged(file))
     }
 }
 

@@ -15,6 +15,7 @@ use super::scan::GrailScan;
 use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader, Scan};
+use crate::hint;
 use crate::io::{ReadAt, Window};
 use crate::limits::Limits;
 use crate::position::{Location, Position, PositionList};
@@ -146,11 +147,8 @@ impl Opened {
     /// Adds file, offset and hint to an error about the file's bytes.
     pub(super) fn place(&self, error: Error, offset: u64) -> Error {
         let name = self.source.name();
-        let hint = format!(
-            "`anyrec verify {name}` lists all damage, `anyrec repair {name} -o OUT` keeps the intact records"
-        );
         let wants_hint = error.kind() == ErrorKind::Corrupt && error.hint().is_none();
-        let error = if wants_hint { error.with_hint(hint) } else { error };
+        let error = if wants_hint { error.with_hint(hint::damaged(name)) } else { error };
         error.in_file(name).at(offset)
     }
 }

@@ -25,6 +25,7 @@ use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
+use crate::hint;
 use crate::io::{RangeRead, ReadAt, Window, bring_near};
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position, PositionList};
@@ -144,7 +145,7 @@ impl Reader {
         let index = self.index()?.ok_or_else(|| {
             Error::unsupported("records have no keys, as there is no index file")
                 .in_file(self.source.name())
-                .with_hint(format!("`anyrec index {}` writes one", self.source.name()))
+                .with_hint(format!("{} writes one", hint::command("index", self.source.name())))
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
@@ -415,18 +416,21 @@ impl Reader {
                 format!("the record reaches past byte {end}, where the index file has the next: {fault}");
             return self.stale(what).at(begin);
         }
-        Error::corrupt(fault.to_string()).in_file(self.source.name()).at(begin).with_hint(format!(
-            "`anyrec verify {0}` lists all damage, `anyrec repair {0} -o OUT` keeps the intact records",
-            self.source.name()
-        ))
+        Error::corrupt(fault.to_string())
+            .in_file(self.source.name())
+            .at(begin)
+            .with_hint(hint::damaged(self.source.name()))
     }
 
     /// An error about the index file; the place is one in the data file.
     fn stale(&self, message: String) -> Error {
         let name = self.source.name();
-        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(format!(
-            "the index file belongs to other data, or the data changed since: `anyrec index {name}` writes it anew"
-        ))
+        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(
+            format!(
+                "the index file belongs to other data, or the data changed since: {} writes it anew",
+                hint::command("index", name)
+            ),
+        )
     }
 
     fn past_end(&self, begin: u64) -> Error {
