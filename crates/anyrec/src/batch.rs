@@ -1,6 +1,7 @@
 //! Many records in one buffer.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::room::room;
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
@@ -98,7 +99,7 @@ impl Batch {
         if self.buffer.len() < size {
             self.clear();
             if self.buffer.capacity() < size {
-                self.buffer = zeroed(size).ok_or_else(too_large)?;
+                self.buffer = room(size).ok_or_else(too_large)?;
             } else {
                 self.buffer.resize(size, 0);
             }
@@ -111,16 +112,6 @@ impl Batch {
     fn end(&self) -> usize {
         self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0)
     }
-}
-
-/// Memory from the system, which comes zeroed; `None` where there is not enough.
-fn zeroed(size: usize) -> Option<Vec<u8>> {
-    let layout = std::alloc::Layout::array::<u8>(size).ok().filter(|layout| layout.size() > 0)?;
-    // SAFETY: the layout's size is not 0.
-    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-    // SAFETY: the memory was allocated just now by the allocator vectors use, for `size` bytes,
-    // all of which are initialised.
-    (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, size, size) })
 }
 
 impl PartialEq for Batch {

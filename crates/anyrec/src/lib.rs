@@ -25,6 +25,7 @@ mod pool;
 mod position;
 mod process;
 mod repair;
+mod room;
 mod scan_ahead;
 mod table;
 #[cfg(feature = "testkit")]

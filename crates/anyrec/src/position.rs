@@ -65,6 +65,17 @@ impl PositionList {
         Self::default()
     }
 
+    /// Frames of one record each, at these offsets, which ascend.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
+    pub fn of_single_records(frames: Vec<u64>) -> Result<Self> {
+        if !frames.is_sorted() {
+            return Err(Error::invalid("frames do not follow each other"));
+        }
+        Ok(PositionList { count: frames.len() as u64, frames, starts: Vec::new() })
+    }
+
     /// Adds the next record. Records come in file order, item by item.
     ///
     /// # Errors

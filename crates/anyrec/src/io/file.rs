@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -141,10 +142,21 @@ impl LocalFile {
         Ok(())
     }
 
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| match self.check_unchanged() {
+            Err(cut_short) => cut_short,
+            Ok(()) => self.io_error("cannot read", error).at(offset),
+        })
+    }
+
     pub(super) fn io_error(&self, doing: &str, error: std::io::Error) -> Error {
         Error::io(doing, error).in_file(self.name.clone())
     }
 }
+
+/// From this size on bytes are read, not copied out of the map: for so many the system is faster
+/// than the map, whose pages it must bring in first.
+const READ_FROM: usize = 1 << 20;
 
 #[derive(Debug)]
 struct MappedFile {
@@ -183,7 +195,16 @@ impl ReadAt for MappedFile {
     }
 
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
-        copy_ranges(self, &self.data, reads)
+        for read in reads {
+            if read.buffer.len() < READ_FROM {
+                copy_ranges(self, &self.data, std::slice::from_mut(read))?;
+                continue;
+            }
+            let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
+            checked(self, &range)?;
+            self.common.read_exact_at(read.buffer, read.offset)?;
+        }
+        Ok(())
     }
 
     fn as_slice(&self) -> Option<&[u8]> {

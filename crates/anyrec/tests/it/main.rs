@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod allocation;
+mod batches;
 mod conformance;
 mod convert;
 mod damage;

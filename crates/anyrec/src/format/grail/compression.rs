@@ -1,9 +1,10 @@
 //! The built-in compressors. Output grows only as it arrives, up to the caller's limit: what a
-//! frame says about its size is not believed.
+//! frame says about its size is believed only where data could ordinarily come to that.
 
 use super::transform::Transformer;
 use crate::error::{Error, ErrorKind, Result};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::cell::RefCell;
 use std::io::Read;
 
 /// What the original takes for no level and for negative ones.
@@ -15,6 +16,8 @@ const MAX_WINDOW_LOG: u32 = 27;
 /// How zstd says that a frame's window is larger than allowed; the code behind it does not come
 /// through.
 const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
+/// How much smaller ordinary data gets: up to this what a frame says about its size is believed.
+const ORDINARY_RATIO: u64 = 32;
 /// Output is asked for in steps of this many bytes, doubling.
 const STEP: usize = 64 << 10;
 
@@ -30,6 +33,20 @@ fn level(name: &str, config: &str) -> Result<Option<i32>> {
             Err(Error::invalid(format!("the level of transformer {name:?} is a number, not {config:?}")))
         }
     }
+}
+
+thread_local! {
+    /// Making one takes longer than decoding a small block.
+    static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The size that the one frame in `stored` says it has when decoded, if it is no more than ordinary
+/// data comes to: then it is decoded into one buffer of that size.
+fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
+    let size = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten()?;
+    let ordinary = (stored.len() as u64).saturating_mul(ORDINARY_RATIO).max(STEP as u64);
+    let alone = zstd::zstd_safe::find_frame_compressed_size(stored).is_ok_and(|frame| frame == stored.len());
+    usize::try_from(size).ok().filter(|_| alone && size <= ordinary.min(limit))
 }
 
 /// One zstd frame a block.
@@ -57,6 +74,13 @@ impl Transformer for Zstd {
             reason if reason == WINDOW_TOO_LARGE => over_limit(limit),
             reason => Error::corrupt(format!("the block is not readable as zstd: {reason}")),
         };
+        if let Some(size) = believable_size(stored, limit) {
+            let decoded = DECODER.with_borrow_mut(|decoder| match decoder {
+                Some(decoder) => decoder.decompress(stored, size),
+                None => decoder.insert(zstd::bulk::Decompressor::new()?).decompress(stored, size),
+            });
+            return decoded.map_err(corrupt);
+        }
         let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(corrupt)?;
         let window = limit.max(1).next_power_of_two().trailing_zeros().clamp(10, MAX_WINDOW_LOG);
         decoder.window_log_max(window).map_err(corrupt)?;

@@ -6,10 +6,11 @@
 use super::layout::Header;
 use super::read::Reader;
 use super::write::create_sink;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{ElementType, OpenOptions, RecordReader, WriteOptions, Written};
 use crate::io::RangeRead;
 use crate::limits::Limits;
+use crate::room::room;
 use ndarray::{ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 use std::path::Path;
 
@@ -216,7 +217,7 @@ impl Reader {
     /// As [`read_array`].
     pub fn array(&self) -> Result<Array> {
         match self.header().dtype() {
-            ElementType::U8 => self.array_of().map(Array::U8),
+            ElementType::U8 => self.array_of_bytes().map(Array::U8),
             ElementType::I8 => self.array_of().map(Array::I8),
             ElementType::I16 => self.array_of().map(Array::I16),
             ElementType::I32 => self.array_of().map(Array::I32),
@@ -233,6 +234,23 @@ impl Reader {
         self.check_type(T::TYPE)?;
         let elements = self.elements()?;
         ArrayD::from_shape_vec(self.array_shape()?, elements).map_err(|error| self.not_an_array(error))
+    }
+
+    /// [`array_of`](Reader::array_of) for bytes, which need no decoding: read straight into the array.
+    fn array_of_bytes(&self) -> Result<ArrayD<u8>> {
+        if self.is_gzip() {
+            return self.array_of();
+        }
+        self.source().check_unchanged()?;
+        self.check_whole()?;
+        let (offset, length) = (self.header().length(), self.header().data_length());
+        let size = Limits::check("array size", length, self.source().len() - offset, u64::MAX)?;
+        let mut bytes = room(size).ok_or_else(|| {
+            let message = format!("an array of {length} bytes does not fit in memory");
+            Error::new(ErrorKind::Limit, message).in_file(self.source().name())
+        })?;
+        self.source().read_ranges(&mut [RangeRead { offset, buffer: &mut bytes }])?;
+        ArrayD::from_shape_vec(self.array_shape()?, bytes).map_err(|error| self.not_an_array(error))
     }
 
     /// The bytes of a `uint8` file as an array, without a copy: where the file is mapped this

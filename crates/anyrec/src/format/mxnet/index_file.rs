@@ -152,7 +152,17 @@ impl Index {
 
     fn parse_as(text: &[u8], key_type: KeyType) -> std::result::Result<Self, (u64, LineFault, BString)> {
         let mut index = Index::new(key_type);
-        for (number, line) in (1..).zip(Lines(text)) {
+        let mut lines = Lines(text);
+        for number in 1.. {
+            if let Keys::Small(keys) = &mut index.keys
+                && let Some((key, offset, rest)) = plain_line(lines.0)
+            {
+                keys.push(key);
+                index.offsets.push(offset);
+                lines.0 = rest;
+                continue;
+            }
+            let Some(line) = lines.next() else { break };
             let line = strip(line);
             if line.is_empty() {
                 continue;
@@ -168,6 +178,10 @@ impl Index {
             let fault = |fault| (number, fault, BString::from(key));
             let offset = parse_offset(entry, line).map_err(|error| fault(LineFault::Other(error)))?;
             index.push_raw(key, offset).map_err(|()| fault(LineFault::Key))?;
+        }
+        index.offsets.shrink_to_fit();
+        if let Keys::Small(keys) = &mut index.keys {
+            keys.shrink_to_fit();
         }
         Ok(index)
     }
@@ -396,6 +410,27 @@ impl<'a> Iterator for Lines<'a> {
 /// What Python's `str.strip` takes off both ends.
 pub(super) fn strip(text: &[u8]) -> &[u8] {
     text.trim_with(|character| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character))
+}
+
+/// Key, offset and what follows, of text that begins with a line as nearly all are: digits, a tab,
+/// digits. The one pass over them is what opening a large index file costs.
+fn plain_line(text: &[u8]) -> Option<(i64, u64, &[u8])> {
+    let (key, rest) = leading_digits(text, b'\t')?;
+    let (offset, rest) = leading_digits(rest, b'\n')?;
+    Some((i64::try_from(key).ok()?, offset, rest))
+}
+
+/// The number that text begins with, up to the byte `end`, and what follows that.
+fn leading_digits(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (at, &byte) in text.iter().take(19).enumerate() {
+        match byte {
+            b'0'..=b'9' if at < 18 => number = number * 10 + u64::from(byte - b'0'),
+            _ if byte == end && at > 0 => return Some((number, text.get(at + 1..)?)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Plain digits with an optional minus, short enough for an `i64`: nearly every key there is.

@@ -247,10 +247,7 @@ impl Reader {
         let made = once(&self.numbering, &self.making, || match (&self.options.positions, index) {
             (Some(positions), _) => Ok(Ok(Numbering::of(Arc::clone(positions), false))),
             (None, Some(index)) => {
-                let mut positions = PositionList::new();
-                for offset in index.sorted_offsets() {
-                    positions.push_frame(offset, 1)?;
-                }
+                let positions = PositionList::of_single_records(index.sorted_offsets())?;
                 Ok(Ok(Numbering::of(Arc::new(positions), true)))
             }
             (None, None) => self.number_by_scan(),

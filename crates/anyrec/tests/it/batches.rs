@@ -1,0 +1,157 @@
+//! Many records at once: the same as one by one, however they are read.
+
+use anyrec::format::{OpenOptions, Tags, WriteOptions};
+use anyrec::io::Access;
+use anyrec::{Batch, Dataset, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const ACCESSES: [Access; 3] = [Access::Mapped, Access::Positional, Access::Direct];
+
+/// Records of many sizes: none, small, larger than what one thread takes at a time. Every fourth
+/// holds the word that MXNet cuts records at.
+fn record(number: u64) -> Vec<u8> {
+    let size = match number % 7 {
+        0 => 0,
+        1 => 300_000 + number,
+        _ => number * 37 % 900,
+    };
+    let mut record: Vec<u8> = (0..size).map(|at| (at * 31 + number * 17).to_le_bytes()[0]).collect();
+    if number % 4 == 2 {
+        record.extend_from_slice(&[0; 4]);
+        record.resize(record.len().next_multiple_of(4), 0);
+        record.extend_from_slice(&0xced7_230a_u32.to_le_bytes());
+        record.extend_from_slice(b"behind it");
+    }
+    record
+}
+
+/// A file of `numbers` records, on a file system that takes direct reads.
+fn write(folder: &Path, name: &str, numbers: std::ops::Range<u64>) -> PathBuf {
+    let path = folder.join(name);
+    let format = anyrec::format::by_name(&path).unwrap();
+    let mut options = WriteOptions::default();
+    if format.id() == "grail" {
+        options.transformers = vec!["zstd 1".to_owned()];
+        options.max_items = Some(5);
+    }
+    let mut writer = format.create(&path, &options).unwrap();
+    for number in numbers {
+        writer.append(&record(number), &Tags::none()).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn with_access(access: Access, threads: usize) -> OpenOptions {
+    let mut options = OpenOptions::default();
+    (options.access, options.threads) = (access, threads);
+    options
+}
+
+#[test]
+fn batches_are_what_single_reads_are_in_any_way_of_reading() {
+    let folder = folder();
+    for name in ["a.ffr", "a.rec", "a.grail-rio"] {
+        let one = write(folder.path(), name, 0..60);
+        let other = write(folder.path(), &format!("b{name}"), 60..85);
+        // Out of order, with repeats, across both files.
+        let indices: Vec<u64> = (0..300).map(|i| i * 7919 % 85).chain([84, 84, 0, 1, 1]).collect();
+        let wanted: Batch =
+            indices.iter().map(|&i| record(i)).collect::<Vec<_>>().iter().map(Vec::as_slice).collect();
+        for access in ACCESSES {
+            for threads in [1, 2, 7] {
+                let dataset = Dataset::open(&[&one, &other], &with_access(access, threads)).unwrap();
+                assert_eq!(dataset.read_batch(&indices).unwrap(), wanted, "{name} {access:?} {threads}");
+                // Into memory that held something else.
+                let mut batch: Batch = [&[7; 9_000_000][..]].into_iter().collect();
+                dataset.read_batch_into(&indices, &mut batch, threads).unwrap();
+                assert_eq!(batch, wanted);
+                let mut buffer = vec![9; wanted.buffer().len() + 3];
+                assert_eq!(dataset.read_into(&indices, &mut buffer, threads).unwrap(), wanted.offsets());
+                assert_eq!(&buffer[..wanted.buffer().len()], wanted.buffer());
+                assert_eq!(buffer[wanted.buffer().len()..], [9; 3]);
+                let lent = dataset.lend(&indices).unwrap();
+                assert!(lent.iter().zip(wanted.iter()).all(|(lent, wanted)| lent == wanted));
+                assert_eq!(lent.len(), indices.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_is_too_small_is_refused_untouched() {
+    let folder = folder();
+    let dataset = anyrec::open(write(folder.path(), "a.ffr", 0..20)).unwrap();
+    let mut buffer = vec![9; 10];
+    let error = dataset.read_into(&[1, 2], &mut buffer, 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(buffer, [9; 10]);
+}
+
+#[test]
+fn sequential_batches_hold_all_records_in_order() {
+    let folder = folder();
+    for name in ["a.ffr", "a.rec", "a.grail-rio"] {
+        let files = [write(folder.path(), name, 0..60), write(folder.path(), &format!("b{name}"), 60..85)];
+        for access in ACCESSES {
+            for size in [1, 7, 60, 200] {
+                let dataset = Arc::new(Dataset::open(&files, &with_access(access, 2)).unwrap());
+                let mut batches = dataset.batches();
+                let mut batch = Batch::new();
+                let mut next = 0;
+                loop {
+                    batches.fill(&mut batch, size).unwrap();
+                    if batch.is_empty() {
+                        break;
+                    }
+                    for found in batch.iter() {
+                        assert_eq!(found, record(next), "{name} {access:?} {size}: {next}");
+                        next += 1;
+                    }
+                }
+                assert_eq!(next, 85);
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_in_a_batch_names_its_record_and_sequential_batches_go_on_behind_it() {
+    let folder = folder();
+    let path = write(folder.path(), "a.ffr", 0..60);
+    let offset = usize::try_from(anyrec::open(&path).unwrap().position(36).unwrap().frame).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[offset] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    for access in ACCESSES {
+        let dataset = Arc::new(Dataset::open(&[&path], &with_access(access, 2)).unwrap());
+        let mut batch: Batch = [&b"old"[..]].into_iter().collect();
+        let indices: Vec<u64> = (0..60).rev().collect();
+        for error in [
+            dataset.read_batch_into(&indices, &mut batch, 2).unwrap_err(),
+            dataset.lend(&indices).unwrap_err(),
+        ] {
+            assert_eq!((error.kind(), error.record()), (ErrorKind::Corrupt, Some(36)), "{error}");
+            assert_eq!(error.offset(), Some(offset as u64));
+        }
+        assert!(batch.is_empty());
+
+        let mut batches = Arc::clone(&dataset).batches();
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        for _ in 0..60 {
+            match batches.fill(&mut batch, 10) {
+                Ok(()) if batch.is_empty() => break,
+                Ok(()) => found.extend(batch.iter().map(<[u8]>::to_vec)),
+                Err(error) => errors.push((found.len(), error)),
+            }
+        }
+        assert_eq!(errors.iter().map(|(before, _)| *before).collect::<Vec<_>>(), [36]);
+        let intact: Vec<Vec<u8>> = (0..60).filter(|&number| number != 36).map(record).collect();
+        assert!(found == intact);
+    }
+}
