@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import pickle
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,3 +174,64 @@ def test_a_damaged_record_is_raised_and_iteration_can_go_on(own_folder: pathlib.
         next(iterator)
     assert list(iterator) == WORDS[2:]
     assert list(anyrec.open("words.ffr", skip_damage=True)) == [WORDS[0], *WORDS[2:]]
+
+
+@pytest.fixture(params=["auto", "mapped", "positional"])
+def access(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_ways_of_reading_and_threads_change_nothing(path: str, access: Any, threads: int) -> None:
+    many = [2, 0, 4] * 400
+    for copy in [True, False]:
+        dataset = anyrec.open(path, access=access, threads=threads, copy=copy)
+        assert dataset.read(many).to_list() == [WORDS[i] for i in many]
+        assert dataset.read(np.array(many)).to_list() == [WORDS[i] for i in many]
+        assert dataset[many] == [WORDS[i] for i in many]
+        assert list(dataset) == WORDS
+
+
+def test_records_are_read_into_an_array_of_the_callers(path: str) -> None:
+    dataset = anyrec.open(path)
+    buffer = np.full(20, 9, dtype=np.uint8)
+    offsets = dataset.read_into([3, 1, 3, 2], buffer)
+    assert offsets.tolist() == [0, 5, 8, 13, 13]
+    assert buffer[:13].tobytes() == b"threeonethree" and (buffer[13:] == 9).all()
+    assert dataset.read_into(slice(1, 2), buffer[5:]).tolist() == [0, 3]
+    assert buffer[:9].tobytes() == b"threeonet"
+
+
+def test_an_array_that_records_cannot_be_read_into_is_refused(path: str) -> None:
+    dataset = anyrec.open(path)
+    with pytest.raises(ValueError, match="too small.*9 bytes.*8 bytes"):
+        dataset.read_into([0, 3], np.zeros(8, dtype=np.uint8))
+    frozen = np.zeros(20, dtype=np.uint8)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="cannot be written"):
+        dataset.read_into([0], frozen)
+    with pytest.raises(ValueError, match="not contiguous"):
+        dataset.read_into([0], np.zeros(40, dtype=np.uint8)[::2])
+    with pytest.raises(TypeError):
+        dataset.read_into([0], np.zeros(20, dtype=np.int32))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_batches_are_the_records_in_order(path: str, access: Any, size: int) -> None:
+    batches = [batch.to_list() for batch in anyrec.open(path, access=access).batches(size)]
+    assert sum(batches, []) == WORDS
+    assert all(len(batch) == size for batch in batches[:-1])
+    with pytest.raises(ValueError, match="at least one"):
+        anyrec.open(path).batches(0)
+
+
+def test_batches_stay_as_they_are_while_others_are_read(path: str) -> None:
+    dataset = anyrec.open(path)
+    kept = [dataset.read([i]) for i in range(5)]
+    views = [batch[0] for batch in dataset.batches(1)]
+    for _ in range(20):
+        dataset.read([3, 3, 3])
+    dataset.close()
+    del dataset
+    assert [batch.to_list() for batch in kept] == [[word] for word in WORDS]
+    assert views == WORDS
