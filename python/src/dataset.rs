@@ -3,17 +3,16 @@
 use crate::batch::{Batch, offsets_to};
 use crate::buffers::Buffers;
 use crate::errors::{closed, raised};
-use crate::handle::Handle;
 use crate::indices;
+use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::open_options;
 use crate::record::{Record, owned};
 use crate::values::{header_to, key_from, key_to, label_to};
-use anyrec::{Bytes, Records, Result};
+use anyrec::Result;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -171,10 +170,11 @@ impl Dataset {
     }
 
     fn __iter__(&self) -> PyResult<RecordIterator> {
-        let records = self.opened()?.shared_iter();
-        let buffers = self.copy.then(|| Arc::clone(&self.buffers));
-        let ahead = Ahead { records, buffers, ready: VecDeque::new() };
-        Ok(RecordIterator(Handle::reader("the iteration", ahead)))
+        let dataset = self.opened()?;
+        Ok(match self.copy {
+            true => RecordIterator::copying(dataset, Arc::clone(&self.buffers)),
+            false => RecordIterator::lending(dataset),
+        })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -314,111 +314,12 @@ impl Dataset {
         if size == 0 {
             return Err(PyValueError::new_err("a batch has at least one record"));
         }
-        let batches = self.opened()?.batches();
-        let buffers = Arc::clone(&self.buffers);
-        Ok(BatchIterator { size, buffers, batches: Handle::reader("the iteration", batches) })
+        Ok(BatchIterator::new(self.opened()?, Arc::clone(&self.buffers), size))
     }
 
     /// Closes the files. Records, batches and arrays that came from them stay valid.
     fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(open);
-    }
-}
-
-/// The records of a dataset, front to back.
-///
-/// Needs no index and no count. Damage is raised once, after which the iteration may be taken up
-/// again and goes on with the next intact record. Small records that are read together share their
-/// memory, up to 64 KiB.
-#[pyclass(frozen, module = "anyrec")]
-pub struct RecordIterator(Handle<Ahead>);
-
-/// Small records are read some at a time: each is then handed out without letting go of the
-/// interpreter.
-struct Ahead {
-    records: Records<Arc<anyrec::Dataset>>,
-    /// Where records' own memory comes from; none where they are lent from the file.
-    buffers: Option<Arc<Buffers>>,
-    ready: VecDeque<Result<Bytes>>,
-}
-
-/// What is read at a time, where records are small: bytes, and records.
-const AHEAD: (usize, usize) = (64 << 10, 256);
-
-impl Ahead {
-    /// The next record, if it is there already.
-    fn ready(&mut self) -> Option<Bytes> {
-        match self.ready.front() {
-            Some(Ok(_)) => self.ready.pop_front().and_then(Result::ok),
-            _ => None,
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Bytes>> {
-        if self.ready.is_empty() {
-            self.refill()?;
-        }
-        self.ready.pop_front().transpose()
-    }
-
-    fn refill(&mut self) -> Result<()> {
-        let Some(buffers) = &self.buffers else {
-            let mut size = 0;
-            while size < AHEAD.0
-                && self.ready.len() < AHEAD.1
-                && let Some(record) = self.records.next()
-            {
-                size += record.as_ref().map_or(AHEAD.0, |record| record.len());
-                self.ready.push_back(record);
-            }
-            return Ok(());
-        };
-        let mut batch = buffers.take();
-        self.records.fill(&mut batch, AHEAD.1, AHEAD.0)?;
-        let (buffer, offsets) = buffers.lend(batch);
-        for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
-            let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
-            self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
-        }
-        Ok(())
-    }
-}
-
-#[pymethods]
-impl RecordIterator {
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        match self.0.at_once(Ahead::ready) {
-            Some(data) => Ok(Some(Record::new(data))),
-            None => Ok(self.0.with(py, Ahead::next)?.map(Record::new)),
-        }
-    }
-}
-
-/// The records of a dataset, front to back, some at a time.
-#[pyclass(frozen, module = "anyrec")]
-pub struct BatchIterator {
-    size: usize,
-    buffers: Arc<Buffers>,
-    batches: Handle<anyrec::Batches>,
-}
-
-#[pymethods]
-impl BatchIterator {
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let mut batch = self.buffers.take();
-        let batch = self.batches.with(py, move |batches| {
-            batches.fill(&mut batch, self.size)?;
-            Ok(batch)
-        })?;
-        Ok((!batch.is_empty()).then(|| Batch::new(self.buffers.lend(batch))))
     }
 }

@@ -18,6 +18,7 @@ mod handle;
 mod idx;
 mod image;
 mod indices;
+mod iteration;
 mod mx_reader;
 mod mx_writer;
 mod mxnet;
@@ -40,7 +41,7 @@ mod _anyrec {
     #[pymodule_export]
     use batch::{Batch, batch_from_parts};
     #[pymodule_export]
-    use dataset::{BatchIterator, Dataset, RecordIterator};
+    use dataset::Dataset;
     #[pymodule_export]
     use ff_reader::{FfReader, directory_files, part_files};
     #[pymodule_export]
@@ -55,6 +56,8 @@ mod _anyrec {
     use idx::{idx_read, idx_write};
     #[pymodule_export]
     use image::{decode_image, encode_image};
+    #[pymodule_export]
+    use iteration::{BatchIterator, RecordIterator};
     #[pymodule_export]
     use mx_reader::MxReader;
     #[pymodule_export]

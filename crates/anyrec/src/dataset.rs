@@ -4,13 +4,13 @@ use crate::batch::Batch;
 use crate::convert::LabelFile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::fetch::{Fetch, Wanted};
-use crate::format::{self, Event, Format, Key, Notice, OpenOptions, RecordReader, Scan, Tags};
+use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
 use crate::io::ReadAt;
 use crate::position::Position;
-use crate::scan_ahead::scan_ahead;
+use crate::sequence::{Batches, Chunks, Records};
 use bytes::Bytes;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -55,15 +55,15 @@ pub fn create(path: impl AsRef<Path>, format: &str) -> Result<Box<dyn format::Re
 
 /// One or more record files of one format, numbered through in the order given.
 pub struct Dataset {
-    files: Vec<RecordFile>,
-    options: OpenOptions,
+    pub(crate) files: Vec<RecordFile>,
+    pub(crate) options: OpenOptions,
     /// Number of records before each file, then of all; counting may need a scan.
     starts: OnceLock<Vec<u64>>,
 }
 
-struct RecordFile {
-    source: Arc<dyn ReadAt>,
-    reader: Box<dyn RecordReader>,
+pub(crate) struct RecordFile {
+    pub(crate) source: Arc<dyn ReadAt>,
+    pub(crate) reader: Box<dyn RecordReader>,
     /// Why a table beside the file is not used.
     notice: Option<Notice>,
 }
@@ -260,17 +260,23 @@ impl Dataset {
     /// Damage is an error item, after which the iteration goes on with the next intact record;
     /// with [`OpenOptions::skip_damage`] it is passed over.
     pub fn iter(&self) -> Records<&Dataset> {
-        Records { dataset: self, next_file: 0, current: None, failure: None }
+        Records::new(self)
     }
 
     /// [`iter`](Dataset::iter) for iterations that outlive the caller's hold on the dataset.
     pub fn shared_iter(self: Arc<Self>) -> Records<Arc<Dataset>> {
-        Records { dataset: self, next_file: 0, current: None, failure: None }
+        Records::new(self)
     }
 
     /// All records in order, some at a time; the next come with [`Batches::fill`].
     pub fn batches(self: Arc<Self>) -> Batches {
-        Batches { dataset: self, next: 0, scan: None }
+        Batches::new(self)
+    }
+
+    /// All records in order, small ones some at a time and read ahead of the caller; the next come
+    /// with [`Chunks::fill`].
+    pub fn chunks(self: Arc<Self>) -> Chunks {
+        Chunks::new(self)
     }
 
     /// The same open files with readers of their own, which share no lock with this one's: for a
@@ -442,143 +448,4 @@ pub(crate) fn open_label_file(path: &Path, options: &OpenOptions) -> Result<Labe
             .expected_found("a shape of one dimension", format!("{:?}", shape.unwrap_or_default()))
             .in_file(file.source.name())),
     }
-}
-
-/// Iterator over the records of a dataset, see [`Dataset::iter`].
-pub struct Records<D> {
-    dataset: D,
-    next_file: usize,
-    /// The scan in progress, and what it reads.
-    current: Option<(Box<dyn Scan>, Arc<dyn ReadAt>)>,
-    /// What went wrong behind the records of the last batch.
-    failure: Option<Error>,
-}
-
-impl<D: Deref<Target = Dataset>> Records<D> {
-    /// Fills a batch with the next records: `count` of them, or fewer where they come to `bytes`
-    /// bytes (one at least). Empty at the end.
-    ///
-    /// # Errors
-    /// As the iteration; the records before the failure come first.
-    pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
-        batch.clear();
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
-        while batch.len() < count && (batch.is_empty() || batch.buffer().len() < bytes) {
-            match self.step(|_, record| batch.push(record)) {
-                Ok(Some(())) => {}
-                Ok(None) => break,
-                Err(error) => {
-                    let error = self.failed(error);
-                    if batch.is_empty() {
-                        return Err(error);
-                    }
-                    self.failure = Some(error);
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// After a failure that would come again for ever the file is over.
-    fn failed(&mut self, error: Error) -> Error {
-        if error.kind() != ErrorKind::Corrupt {
-            self.current = None;
-        }
-        error
-    }
-
-    /// Takes the next record; `None` at the end.
-    fn step<R>(&mut self, take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R) -> Result<Option<R>> {
-        loop {
-            let Some((scan, source)) = &mut self.current else {
-                let Some(file) = self.dataset.files.get(self.next_file) else { return Ok(None) };
-                self.next_file += 1;
-                let input = Input::over(file.source.clone(), file.reader.format());
-                let options = &OpenOptions { notices: false, ..self.dataset.options.clone() };
-                // Records of other formats lie in the file as they are: handing them from one thread
-                // to another would cost more than reading them.
-                let scan = match input.format().capabilities().transformed {
-                    true => scan_ahead(input, options)?,
-                    false => input.scan(options)?,
-                };
-                self.current = Some((scan, file.source.clone()));
-                continue;
-            };
-            match scan.next_event()? {
-                Event::Record(record) => return Ok(Some(take(source, record.data))),
-                Event::Damage(damage) if !self.dataset.options.skip_damage => {
-                    return Err(damage.into_error(source.name()));
-                }
-                Event::End => self.current = None,
-                _ => {}
-            }
-        }
-    }
-}
-
-impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
-    type Item = Result<Bytes>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some(error) = self.failure.take() {
-            return Some(Err(error));
-        }
-        self.step(lend).map_err(|error| self.failed(error)).transpose()
-    }
-}
-
-/// The records of a dataset in order, some at a time. See [`Dataset::batches`].
-///
-/// Where records are found without a scan they are read as a batch is, on several threads. The
-/// first damage ends that: from there on a scan tells what is wrong and where to go on.
-pub struct Batches {
-    dataset: Arc<Dataset>,
-    next: u64,
-    scan: Option<Records<Arc<Dataset>>>,
-}
-
-impl Batches {
-    /// Fills a batch with the next records, `count` of them where there are as many. Empty at the
-    /// end.
-    ///
-    /// # Errors
-    /// As the iteration with [`Dataset::iter`]: damage is an error once, the records before it come
-    /// first, and the next call goes on behind it.
-    pub fn fill(&mut self, batch: &mut Batch, count: usize) -> Result<()> {
-        let numbered =
-            self.dataset.format().capabilities().random_access && !self.dataset.options.skip_damage;
-        if numbered && self.scan.is_none() {
-            let end = self.next.saturating_add(count as u64).min(self.dataset.len()?);
-            let indices: Vec<u64> = (self.next..end).collect();
-            let threads = self.dataset.options.thread_count();
-            if self.dataset.read_batch_into(&indices, batch, threads).is_ok() {
-                self.next = end;
-                return Ok(());
-            }
-        }
-        let scan = match &mut self.scan {
-            Some(scan) => scan,
-            None => {
-                let mut scan = Arc::clone(&self.dataset).shared_iter();
-                for _ in 0..self.next {
-                    scan.step(|_, _| ())?;
-                }
-                self.scan.insert(scan)
-            }
-        };
-        scan.fill(batch, count, usize::MAX)
-    }
-}
-
-/// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
-fn lend(source: &Arc<dyn ReadAt>, data: &[u8]) -> Bytes {
-    let within = source.as_slice().and_then(|all| {
-        let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)? as u64;
-        let end = begin.checked_add(data.len() as u64)?;
-        (end <= all.len() as u64).then_some(begin..end)
-    });
-    within.and_then(|range| source.bytes(range).ok()).unwrap_or_else(|| Bytes::copy_from_slice(data))
 }

@@ -27,6 +27,7 @@ mod process;
 mod repair;
 mod room;
 mod scan_ahead;
+mod sequence;
 mod table;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -35,13 +36,14 @@ mod verify;
 pub use batch::Batch;
 pub use bstr::BString;
 pub use bytes::Bytes;
-pub use dataset::{Batches, Dataset, Records, create, expand, open};
+pub use dataset::{Dataset, create, expand, open};
 pub use error::{Error, ErrorKind, Result};
 pub use input::{Input, OpenReader};
 pub use limits::Limits;
 pub use position::{Location, Plain, Position, PositionList};
 pub use process::generation;
 pub use repair::{Repair, RepairOptions, repair};
+pub use sequence::{Batches, Chunks, Records};
 pub use table::Table;
 pub use verify::{Report, Sizes, verify, verify_input};
 

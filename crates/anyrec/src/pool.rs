@@ -29,10 +29,11 @@ pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Does something while the caller goes on; not at all where threads cannot be started.
+/// Does something while the caller goes on; before that where threads cannot be started.
 pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
-    if let Some(pool) = pool() {
-        pool.spawn(work);
+    match pool() {
+        Some(pool) => pool.spawn(work),
+        None => work(),
     }
 }
 
