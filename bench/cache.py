@@ -34,6 +34,16 @@ def drop(path: Path) -> float:
     return resident(path)
 
 
+def make_room(folder: Path, size: int) -> None:
+    """Leaves so much memory free that a new file of that size costs no reclaiming of old pages."""
+    path = folder / "room"
+    chunk = bytes(1 << 20)
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(size // len(chunk) + 1):
+            file.write(chunk)
+    path.unlink()
+
+
 def resident(path: Path) -> float:
     """The part of a file's pages that is in the cache."""
     inside = pages = 0

@@ -30,7 +30,7 @@ def sets(quick: bool) -> dict[str, Set]:
     """A: large records. B: many small ones. T: text, in 100 GRAIL blocks, for compression."""
     blocks, items = 100, 1024 if quick else 4096
     return {
-        "A": Set("A", 1_000 if quick else 8_000, 90_000, 110_000),
+        "A": Set("A", 2_000 if quick else 8_000, 90_000, 110_000),
         "B": Set("B", 200_000 if quick else 2_000_000, 200, 1_000),
         "T": Set("T", blocks * items, 200, 1_000, text=True),
     }

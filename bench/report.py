@@ -56,5 +56,5 @@ def amount(rate, unit):
     if unit == "bytes/s":
         return f"{rate / 1e9:.3f} GB/s"
     if unit == "records/s":
-        return f"{rate / 1e6:.3f} million/s"
+        return f"{rate / 1e6:.3f} million/s" if rate >= 1e5 else f"{rate / 1e3:.2f} thousand/s"
     return f"{rate:,.0f} {unit.removesuffix('/s')}/s" if unit != "1/s" else f"{1000 / rate:.3f} ms"

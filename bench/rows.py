@@ -111,6 +111,7 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
     """All rows, in the order of the issue's table. `arrays` has the paths of the IDX files."""
     stores = tuple(by(name) for name in STORES)
     views = by("lmdb", "lmdb views", views=True)
+    arrow_views = by("datasets", "datasets views", views=True)
     ahead = tuple(by(name, ahead=True) if name == "array_record" else by(name) for name in STORES)
     block_items = 1024 if quick else 4096
     blocks = {"block_items": block_items}
@@ -140,7 +141,7 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
               peers=(by("mxnet"), by("webdataset"), *ahead), targets=(over_limit(bound),))
           for format, shown, bound in (("rec", ".rec", 0.9), ("ffr", ".ffr", 0.9), ("grail", "GRAIL", 0.5))),
         *(Row("A4", f".{format}, views of random records", "random", "A", "records/s",
-              ours=by("anyrec", format=format, views=True), peers=(views,),
+              ours=by("anyrec", format=format, views=True), peers=(views, arrow_views),
               targets=(over_peer(2, "lmdb views"),))
           for format in ("rec", "ffr")),
         *(Row("B1", f".{format}, random batches, 1 thread", "random", "B", "records/s",
@@ -148,12 +149,14 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
               peers=(by("mxnet"), *stores, views), targets=(over_best_peer(3), over_peer(20, "mxnet")))
           for format in ("ffr", "rec")),
         *(Row("B2", f".{format}, scan, one object a record", "scan", "B", "records/s",
-              ours=by("anyrec", format=format, threads=1), peers=(by("mxnet"), *ahead, views),
+              # Lance has no scan of single records.
+              ours=by("anyrec", format=format, threads=1),
+              peers=(by("mxnet"), *(peer for peer in ahead if peer.peer != "lance"), views),
               targets=(over_best_peer(2),))
           for format in ("ffr", "rec")),
         *(Row("B2", f".{format}, scan in Batches of 256", "scan", "B", "bytes/s",
               ours=by("anyrec", format=format, threads=1, batches=256), limit=read(format),
-              targets=(over_limit(0.6),))
+              peers=(by("lance"), by("datasets", batches=256)), targets=(over_limit(0.6),))
           for format in ("ffr", "rec")),
         *(Row("B3", f".{format}, opening and one record", "open_one", "B", "1/s",
               ours=by("anyrec", format=format, threads=1), peers=(by("mxnet"), by("lmdb")), fresh=True,

@@ -48,7 +48,6 @@ class Contestant(Peer):
         file.close()
 
     def epoch(self, path, format=None, threads=2):
-        """A shuffled epoch in batches."""
         return loader(path, batch_size=256, threads=threads)
 
     def touch(self, batch):

@@ -45,7 +45,7 @@ class Peer:
         raise NotImplementedError
 
     def epoch(self, path: Path, **options: Any) -> Iterable[Any]:
-        """One shuffled epoch in batches."""
+        """What gives a shuffled epoch in batches, every time it is iterated over."""
         raise NotImplementedError
 
     def touch(self, batch: Any) -> int:

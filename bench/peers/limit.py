@@ -30,6 +30,8 @@ class Contestant(Peer):
             done = subprocess.run(
                 [self.program, *map(str, words)], capture_output=True, text=True, check=False
             )
+            if task["kind"] == "write":
+                (Path(task["folder"]) / "written").unlink()
             if done.returncode != 0:
                 raise RuntimeError(done.stderr.strip())
         found |= json.loads(done.stdout)
@@ -53,8 +55,9 @@ class Contestant(Peer):
         sizes = [len(record) for record in records.pool()]
         sizes = np.tile(sizes, max(len(records) // len(sizes), 1))
         # Beside what the others write, so that it is on the same file system.
-        output = Path(task["folder"]) / "written"
-        return ["write", f"file={output}", f"lengths={integers(scratch / 'lengths', sizes)}"]
+        folder = Path(task["folder"])
+        cache.make_room(folder, records.total)
+        return ["write", f"file={folder / 'written'}", f"lengths={integers(scratch / 'lengths', sizes)}"]
 
     def memcpy(self, task, records, scratch):
         return ["memcpy", f"bytes={int(records.sizes[:BATCH].sum())}", *between(task)]

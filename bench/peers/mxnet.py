@@ -23,6 +23,7 @@ class Contestant(Peer):
         return [read(key) for key in keys]
 
     def scan(self, file):
+        file.reset()
         return iter(file.read, None)
 
     def close(self, file):

@@ -19,6 +19,7 @@ class Contestant(Peer):
             drop_last=True,
             num_workers=workers,
             collate_fn=same,
+            persistent_workers=True,
         )
 
     def touch(self, batch):
