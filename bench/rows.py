@@ -93,6 +93,10 @@ def at_least(bound: float, what: str, rate_of: Callable[[dict, list[dict]], floa
     return Target(f">= {bound:g} x {what}", met)
 
 
+def rate_over(bound: float) -> Target:
+    return Target(f">= {bound:,.0f} a second", lambda row, rows: None if row["rate"] is None else row["rate"] >= bound)
+
+
 def memory_under(megabytes: float) -> Target:
     def met(row, rows):
         return None if row.get("memory") is None else row["memory"] < megabytes * MEGABYTE
@@ -195,7 +199,7 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
               targets=(over_best_peer(2),))
           for format in ("ffr", "rec")),
         *(Row("D1", f".{format}, cold, {shown}", "cold", data, "records/s",
-              ours=by("anyrec", format=format, threads=1), limit=pread(format),
+              ours=by("anyrec", format=format, threads=2), limit=pread(format),
               variants=(by("limit", f"limit_direct .{format}", do="pread", format=format, direct="yes"),),
               peers=(by("mxnet"), by("lmdb")), extra=extra, targets=(over_limit(bound),))
           for data, shown, extra, bound in (
@@ -208,6 +212,8 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
         Row("L2", "first batch at step 1,000,000", "resume", "B", "1/s",
             ours=by("anyrec", format="ffr", step=1_000_000),
             limit=by("anyrec", "at step 10", format="ffr", step=10), targets=(over_limit(1 / 1.2),)),
+        Row("L2", "plan, 10^12 records shuffled", "plan", "", "records/s", ours=by("plan"),
+            targets=(rate_over(20e6),)),
         *(Row("M1", f"scan of {data} in {format}", "memory", data, "MB",
               ours=by("anyrec", format=format, threads=2), fresh=True, targets=(memory_under(64),))
           for data, format in (
