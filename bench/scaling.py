@@ -74,7 +74,11 @@ def measure_all(folder, arguments):
         for format, shown in (("rec", ".rec"), ("ffr", ".ffr"), ("grail", "GRAIL"))
     }
     works["L1 .ffr, loader"] = ("epoch", {"format": "ffr"})
-    plain = {"pread, 1 thread": ("random", "pread"), "read(2), 1 thread": ("scan", "read"), "memcpy, 1 thread": ("", "memcpy")}
+    plain = {
+        "pread, 1 thread": ("random", "pread"),
+        "read(2), 1 thread": ("scan", "read"),
+        "memcpy, 1 thread": ("", "memcpy"),
+    }
     samples = {}
     for repetition in range(arguments.repetitions):
         for name, (kind, do) in plain.items():
