@@ -51,6 +51,6 @@ def draw_group(bars, about, path):
         axis.invert_yaxis()
         axis.margins(x=0.12)
         axis.spines[["top", "right"]].set_visible(False)
-    figure.text(0.01, 0.0, machine.in_words(about), fontsize=6, va="bottom")
+    figure.supxlabel(machine.in_words(about), fontsize=7)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)

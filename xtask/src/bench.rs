@@ -17,23 +17,20 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         eprintln!("xtask: there will be no torch and no Fashion-MNIST: {failure}");
     }
     let python = anyrec_python()?;
+    cargo(&["build", "--release", "--package", "anyrec-bench-limit"])?;
     let mut arguments = vec![text(&root().join("bench/run.py"))];
-    if !options.contains(&"--help") {
-        cargo(&["build", "--release", "--package", "anyrec-bench-limit"])?;
-        let limit = root().join("target/release/anyrec-bench-limit");
-        arguments.extend(["--limit".to_owned(), text(&limit)]);
-        arguments.extend(["--data".to_owned(), text(&root().join("target/bench-data"))]);
-        for name in WITH_ANYREC {
-            arguments.extend(contestant(name, Ok(python.clone())));
-        }
-        for name in PEERS {
-            let requirements = root().join(format!("bench/peers/{name}.txt"));
-            arguments.extend(contestant(name, environment(name, &requirements)));
-        }
-        arguments.extend(contestant("mxnet", setup::mxnet_python()));
-        let plan = cargo(&["build", "--release", "--package", "anyrec", "--example", "plan"]);
-        arguments.extend(contestant("plan", plan.map(|()| python.clone())));
+    arguments.extend(["--limit".to_owned(), text(&root().join("target/release/anyrec-bench-limit"))]);
+    arguments.extend(["--data".to_owned(), text(&root().join("target/bench-data"))]);
+    for name in WITH_ANYREC {
+        arguments.extend(contestant(name, Ok(python.clone())));
     }
+    for name in PEERS {
+        let requirements = root().join(format!("bench/peers/{name}.txt"));
+        arguments.extend(contestant(name, environment(name, &requirements)));
+    }
+    arguments.extend(contestant("mxnet", setup::mxnet_python()));
+    let plan = cargo(&["build", "--release", "--package", "anyrec", "--example", "plan"]);
+    arguments.extend(contestant("plan", plan.map(|()| python.clone())));
     arguments.extend(options.iter().map(|&option| option.to_owned()));
     command(&python, &arguments).run()
 }

@@ -21,7 +21,8 @@ usage: cargo xtask COMMAND
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (60)
-  bench [OPTIONS]    anyrec beside its peers and the machine's limit; `bench --help` has the options
+  bench [--quick] [--only A1,B2] [--json FILE] [--plots DIR] [--repetitions N]
+                     anyrec beside its peers and the machine's limit (bench/README.md)
 ";
 
 fn main() -> ExitCode {
