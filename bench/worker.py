@@ -56,7 +56,9 @@ class Worker:
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Ends the process and all it started."""
+        """Ends the process and all it started; a second time is fine."""
+        if self._process.stdout.closed:
+            return
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
