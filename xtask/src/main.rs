@@ -1,8 +1,9 @@
-//! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz`.
+//! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz | bench`.
 //!
 //! Every command installs what it needs below `target/` (system packages apart) and can be run on
 //! a machine with nothing but Rust and Python.
 
+mod bench;
 mod fuzz;
 mod im2rec_interop;
 mod interop;
@@ -20,6 +21,8 @@ usage: cargo xtask COMMAND
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (60)
+  bench [--quick] [--only A1,B2] [--json FILE] [--plots DIR] [--repetitions N]
+                     anyrec beside its peers and the machine's limit (bench/README.md)
 ";
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run_all(seconds),
             Err(_) => Err(Failure::new(format!("{seconds:?} is not a number of seconds"))),
         },
+        ["bench", ref options @ ..] => bench::run(options),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -65,7 +65,7 @@ pub fn test() -> Result<(), Failure> {
 }
 
 /// The interpreter for the tests: the system's where it has torch, else any.
-fn interpreter() -> String {
+pub fn interpreter() -> String {
     let system_has_torch = is_there(SYSTEM_PYTHON, "--version") && imports_torch();
     if system_has_torch { SYSTEM_PYTHON.to_owned() } else { "python3".to_owned() }
 }
@@ -76,7 +76,7 @@ fn imports_torch() -> bool {
 }
 
 /// Builds the wheel and says where it is.
-fn build_wheel() -> Result<PathBuf, Failure> {
+pub fn build_wheel() -> Result<PathBuf, Failure> {
     let tools = Environment::make("target/maturin-venv", "python3", false)?;
     tools.install(&["maturin>=1.16,<2"])?;
     let wheels = root().join("target/wheels");

@@ -51,26 +51,36 @@ pub fn mxnet_python() -> Result<PathBuf, Failure> {
     let python = ["python3.11", SYSTEM_PYTHON, "python3"].into_iter().find(fits).ok_or_else(|| {
         Failure::new(format!("mxnet 1.9.1 needs Python {MXNET_PYTHON}: install python3.11"))
     })?;
-    environment("mxnet", python, &[], &[])
+    interop_environment("mxnet", python, &[], &[])
 }
 
 /// The Python that has idx2numpy and torchvision.
 pub fn idx_python() -> Result<PathBuf, Failure> {
     // Without --no-deps pip would fetch another torch, a hundred times as large.
-    environment("idx", SYSTEM_PYTHON, &["--system-site-packages"], &["--no-deps"])
+    interop_environment("idx", SYSTEM_PYTHON, &["--system-site-packages"], &["--no-deps"])
 }
 
 /// A virtual environment with what `interop/requirements-NAME.txt` lists; gives its Python.
-fn environment(
+fn interop_environment(
     name: &str,
     python: &str,
     venv_options: &[&str],
     pip_options: &[&str],
 ) -> Result<PathBuf, Failure> {
     let requirements = root().join(format!("interop/requirements-{name}.txt"));
-    let wanted = std::fs::read_to_string(&requirements)
+    environment(&folder().join(format!("python-{name}")), &requirements, python, venv_options, pip_options)
+}
+
+/// A virtual environment at `place` with what a file of requirements lists; gives its Python.
+pub fn environment(
+    place: &Path,
+    requirements: &Path,
+    python: &str,
+    venv_options: &[&str],
+    pip_options: &[&str],
+) -> Result<PathBuf, Failure> {
+    let wanted = std::fs::read_to_string(requirements)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", requirements.display())))?;
-    let place = folder().join(format!("python-{name}"));
     let inside = place.join("bin/python");
     // Written last: an environment without it was not finished.
     let stamp = place.join("requirements.txt");

@@ -1,0 +1,286 @@
+"""How each kind of work is timed: the same lines for every contestant.
+
+A task is a small dictionary from the harness (`rows.py` has its fields); a result has `seconds`,
+`bytes` and `records` of what was done in them, and sometimes more. What a contestant delivers is
+compared with what it was given, outside the timed part.
+"""
+
+import itertools
+import re
+import shutil
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import cache
+import numpy as np
+
+NOT_READ = 0.02
+"""The part of a file that may be in memory when it is to be cold."""
+
+
+def prepare(peer, task, records):
+    """Stores the task's records in the contestant's own form, unless that was done before."""
+    path = place(peer, task)
+    stamp = path.with_name(path.name + ".done")
+    if not stamp.exists() and not getattr(peer, "shares_files", False):
+        remove(path)
+        peer.write(path, records, len(records), **task["options"])
+        stamp.touch()
+    return {"bytes_stored": sum(each.stat().st_size for each in cache.files_of(path))}
+
+
+def random(peer, task, records):
+    """Random batches, whole passes over all records."""
+    path = place(peer, task)
+    cache.warm(path)
+    file = peer.open(path, **task["options"])
+    batches = records.batches(task["seed"])
+    keys = [peer.keys(batch) for batch in batches]
+    check(peer, file, keys[0], batches[0], records)
+    # Once before it counts: the first look at a mapped page costs more than the next.
+    passes(peer, file, keys, 0, task["minimum"])
+    done, seconds = passes(peer, file, keys, task["minimum"], task["maximum"])
+    peer.close(file)
+    return {"seconds": seconds, **amount(task, records, batches, done)}
+
+
+def passes(peer, file, keys, minimum, maximum):
+    """Reads all batches, again and again; gives how many were read and in which time."""
+    read = peer.read
+    rounds = itertools.cycle(keys)
+    done, seconds = 0, 0.0
+    start = time.perf_counter()
+    while seconds < maximum and (done < len(keys) or seconds < minimum):
+        # A batch is held until the next is there, as in a training loop.
+        held = read(file, next(rounds))  # noqa: F841
+        done += 1
+        seconds = time.perf_counter() - start
+    return done, seconds
+
+
+def cold(peer, task, records):
+    """The same with a file that is not in memory; every batch once."""
+    path = place(peer, task)
+    before = cache.drop(path)
+    if before > NOT_READ:
+        raise RuntimeError(f"{before:.0%} of the file stays in memory: it cannot be measured cold")
+    file = peer.open(path, **task["options"])
+    batches = records.batches(task["seed"])[: task["batches"]]
+    keys = [peer.keys(batch) for batch in batches]
+    done = 0
+    start = time.perf_counter()
+    for one in keys:
+        peer.read(file, one)
+        done += 1
+        if time.perf_counter() - start > task["maximum"]:
+            break
+    seconds = time.perf_counter() - start
+    peer.close(file)
+    return {"seconds": seconds, **amount(task, records, batches, done), "resident_before": before}
+
+
+def scan(peer, task, records):
+    """All records, front to back, each looked at by nobody."""
+    path = place(peer, task)
+    cache.warm(path)
+    options = task["options"]
+    file = peer.open(path, **options)
+    batched = peer.batched or "batches" in options
+    count = len(records)
+    step = max(count // 100, 1)
+    done, seconds = 0, 0.0
+    start = time.perf_counter()
+    while seconds < task["maximum"] and (done % count or not done or seconds < task["minimum"]):
+        if done % count == 0:
+            items = iter(peer.scan(file, **options))
+        if batched:
+            done += len(next(items))
+        else:
+            some = min(step, count - done % count)
+            for _ in itertools.islice(items, some - 1):
+                pass
+            # The last one by name: it would raise if there were fewer.
+            next(items)
+            done += some
+        seconds = time.perf_counter() - start
+    if done % count == 0 and next(items, None) is not None:
+        raise RuntimeError("the scan gave too many records")
+    peer.close(file)
+    passes, part = divmod(done, count)
+    bytes_done = passes * records.total + int(records.sizes[:part].sum())
+    return {"seconds": seconds, "bytes": bytes_done, "records": done}
+
+
+def open_one(peer, task, records):
+    """Opening a file and reading one record, in a process that did neither before."""
+    path = place(peer, task)
+    cache.warm(path)
+    number = len(records) // 2
+    keys = peer.keys(records.batches(0).reshape(-1)[:1] * 0 + number)
+    before = anonymous()
+    start = time.perf_counter()
+    file = peer.open(path, **task["options"])
+    record = peer.read(file, keys)
+    seconds = time.perf_counter() - start
+    memory = anonymous() - before
+    if peer.as_bytes(record) != [records[number]]:
+        raise RuntimeError(f"record {number} is not what was stored")
+    peer.close(file)
+    return {"seconds": seconds, "bytes": 0, "records": 1, "memory": memory}
+
+
+def write(peer, task, records):
+    """Records to a new file in the page cache, up to and with closing it."""
+    folder = emptied(Path(task["folder"]) / "written")
+    output = peer.path(folder, task["data"], **task["options"])
+    pool = records.pool()
+    pools_wanted = max(len(records) // len(pool), 1)
+    cache.make_room(folder, records.total)
+    given = 0
+
+    def pools():
+        nonlocal given
+        while given < pools_wanted and time.perf_counter() - start < task["maximum"]:
+            given += 1
+            yield pool
+
+    count = pools_wanted * len(pool)
+    start = time.perf_counter()
+    peer.write(output, itertools.chain.from_iterable(pools()), count, **task["options"])
+    seconds = time.perf_counter() - start
+    remove(folder)
+    return {"seconds": seconds, "bytes": given * sum(map(len, pool)), "records": given * len(pool)}
+
+
+def epoch(peer, task, records):
+    """Shuffled epochs, every page of every batch touched by the consumer."""
+    path = place(peer, task)
+    cache.warm(path)
+    batches = peer.epoch(path, **task["options"])
+    for batch in batches:
+        # An epoch before it counts: workers and threads have started.
+        peer.touch(batch)
+    held = done = 0
+    seconds = 0.0
+    start = time.perf_counter()
+    while seconds < task["minimum"]:
+        for batch in batches:
+            held += peer.touch(batch)
+            done += len(batch)
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "bytes": held, "records": done}
+
+
+def resume(peer, task, records):
+    """From asking for a step to having its batch, in the middle of the times of several tries."""
+    path = place(peer, task)
+    cache.warm(path)
+    first_batch = peer.resume(path, **{k: v for k, v in task["options"].items() if k != "step"})
+    step = min(task["options"]["step"], len(records) // 2)
+    times = []
+    for shift in range(16):
+        start = time.perf_counter()
+        first_batch(step + shift)
+        times.append(time.perf_counter() - start)
+    return {"seconds": statistics.median(times), "bytes": 0, "records": 1, "step": step}
+
+
+def memory(peer, task, records):
+    """The most anonymous memory a scan adds."""
+    options = task["options"]
+    peak = Peak()
+    start = time.perf_counter()
+    if "path" in options:
+        found = peer.array(Path(options["path"]), mapped=True)
+        found.reshape(-1)[::4096].sum()
+    else:
+        for _ in peer.scan(peer.open(place(peer, task), **options), **options):
+            pass
+    return {"seconds": time.perf_counter() - start, "bytes": 0, "records": 0, "memory": peak.stop()}
+
+
+def array(peer, task, records):
+    """A whole IDX file as an array; or only opened, if it is mapped."""
+    path = Path(task["options"]["path"])
+    options = {name: value for name, value in task["options"].items() if name != "path"}
+    cache.warm(path)
+    size = peer.array(path, **options).nbytes
+    done, seconds = 0, 0.0
+    start = time.perf_counter()
+    while seconds < task["minimum"]:
+        peer.array(path, **options)
+        done += 1
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "bytes": done * size, "records": done}
+
+
+KINDS = {
+    each.__name__: each
+    for each in (prepare, random, cold, scan, open_one, write, epoch, resume, memory, array)
+}
+
+
+def place(peer, task):
+    return peer.path(Path(task["folder"]), task["data"], **task["options"])
+
+
+def check(peer, file, keys, batch, records):
+    """What is delivered is what was stored."""
+    delivered = peer.as_bytes(peer.read(file, keys))
+    if delivered != [records[number] for number in batch.tolist()]:
+        raise RuntimeError("the batch is not what was stored")
+
+
+def amount(task, records, batches, done):
+    """What so many batches hold: bytes, records and, where they come in blocks, distinct blocks."""
+
+    def of_all(each):
+        passes, part = divmod(done, len(batches))
+        return passes * int(each.sum()) + int(each[:part].sum())
+
+    found = {"bytes": of_all(records.sizes[batches].sum(axis=1)), "records": done * batches.shape[1]}
+    if "block_items" in task:
+        found["blocks"] = of_all(np.array([len(np.unique(batch // task["block_items"])) for batch in batches]))
+    return found
+
+
+def emptied(folder):
+    """The folder, with nothing in it."""
+    remove(folder)
+    folder.mkdir()
+    return folder
+
+
+def remove(path):
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def anonymous() -> int:
+    """Bytes of this process's anonymous memory that are in use."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return int(re.search(r"^RssAnon:\s+(\d+) kB$", status.read(), re.MULTILINE).group(1)) * 1024
+
+
+class Peak:
+    """Watches this process's anonymous memory until stopped."""
+
+    def __init__(self):
+        self._before = self._highest = anonymous()
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def _watch(self):
+        while not self._over.wait(0.002):
+            self._highest = max(self._highest, anonymous())
+
+    def stop(self) -> int:
+        """What was added at most."""
+        self._over.set()
+        self._watcher.join()
+        return max(self._highest, anonymous()) - self._before

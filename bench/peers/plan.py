@@ -1,0 +1,19 @@
+"""anyrec's order of records alone, without reading any: the library's example `plan`."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from .base import Peer
+
+PROGRAM = Path(__file__).resolve().parents[2] / "target/release/examples/plan"
+SHUFFLED = re.compile(r"^\s*shuffled\s+10{12}\s+([\d.]+)$", re.MULTILINE)
+
+
+class Contestant(Peer):
+    def measure(self, task, records):
+        done = subprocess.run([PROGRAM], capture_output=True, text=True, check=True)
+        found = SHUFFLED.search(done.stdout)
+        if found is None:
+            raise RuntimeError("the example printed no rate for a full shuffle of 10^12 records")
+        return {"seconds": 1, "bytes": 0, "records": float(found.group(1)) * 1e6}

@@ -1,0 +1,64 @@
+//! `cargo xtask bench`: sets the contestants up below `target/bench/` and starts `bench/run.py`.
+//!
+//! A contestant that cannot be set up is handed on with the reason, and shown with it.
+
+use crate::interop::setup;
+use crate::python::{build_wheel, interpreter};
+use crate::run::{Failure, cargo, command, root};
+use std::path::{Path, PathBuf};
+
+/// Peers with an environment of their own, from `bench/peers/NAME.txt`.
+const PEERS: [&str; 6] = ["array_record", "datasets", "lance", "lmdb", "streaming", "webdataset"];
+/// Contestants that need nothing but what anyrec's own environment has.
+const WITH_ANYREC: [&str; 4] = ["anyrec", "limit", "numpy", "torch"];
+
+pub fn run(options: &[&str]) -> Result<(), Failure> {
+    if let Err(failure) = setup::packages() {
+        eprintln!("xtask: there will be no torch and no Fashion-MNIST: {failure}");
+    }
+    let python = anyrec_python()?;
+    cargo(&["build", "--release", "--package", "anyrec-bench-limit"])?;
+    let mut arguments = vec![text(&root().join("bench/run.py"))];
+    arguments.extend(["--limit".to_owned(), text(&root().join("target/release/anyrec-bench-limit"))]);
+    arguments.extend(["--data".to_owned(), text(&root().join("target/bench-data"))]);
+    for name in WITH_ANYREC {
+        arguments.extend(contestant(name, Ok(python.clone())));
+    }
+    for name in PEERS {
+        let requirements = root().join(format!("bench/peers/{name}.txt"));
+        arguments.extend(contestant(name, environment(name, &requirements)));
+    }
+    arguments.extend(contestant("mxnet", setup::mxnet_python()));
+    let plan = cargo(&["build", "--release", "--package", "anyrec", "--example", "plan"]);
+    arguments.extend(contestant("plan", plan.map(|()| python.clone())));
+    arguments.extend(options.iter().map(|&option| option.to_owned()));
+    command(&python, &arguments).run()
+}
+
+/// anyrec's own environment: the wheel of this tree, and what the harness needs.
+fn anyrec_python() -> Result<PathBuf, Failure> {
+    let wheel = build_wheel()?;
+    let python = environment("anyrec", &root().join("bench/requirements.txt"))?;
+    let wheel = text(&wheel);
+    let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
+    command(&python, &install).run()?;
+    Ok(python)
+}
+
+/// An environment in which every package is named with its version, and torch is the system's.
+fn environment(name: &str, requirements: &Path) -> Result<PathBuf, Failure> {
+    let place = root().join("target/bench").join(name);
+    setup::environment(&place, requirements, &interpreter(), &["--system-site-packages"], &["--no-deps"])
+}
+
+/// The words that tell the harness of a contestant.
+fn contestant(name: &str, python: Result<PathBuf, Failure>) -> [String; 2] {
+    match python {
+        Ok(python) => ["--python".to_owned(), format!("{name}={}", text(&python))],
+        Err(failure) => ["--missing".to_owned(), format!("{name}=could not be installed: {failure}")],
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
