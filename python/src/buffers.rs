@@ -3,8 +3,8 @@
 use anyrec::{Batch, Bytes};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Batches kept for the next reads.
-const KEPT: usize = 2;
+/// Batches kept for the next reads, and their bytes: two at least, however large.
+const KEPT: (usize, usize) = (8, 64 << 20);
 
 /// Batches of a dataset that were let go of. Fresh memory must be cleared by the system, page by
 /// page, which costs about as much as copying records into it.
@@ -26,7 +26,8 @@ impl Buffers {
 
     fn put(&self, batch: Batch) {
         if let Ok(mut free) = self.0.try_lock()
-            && free.len() < KEPT
+            && (free.len() < 2
+                || free.len() < KEPT.0 && free.iter().map(Batch::capacity).sum::<usize>() < KEPT.1)
         {
             free.push(batch);
         }

@@ -33,6 +33,8 @@ enum Source {
 
 /// Lent records are verified so many bytes at a time (one record at least).
 const LENT: usize = 64 << 10;
+/// Large records are read so many bytes at a time, each into memory of its own.
+const AT_A_TIME: usize = 512 << 10;
 
 impl Ahead {
     /// The next record, if it is there already.
@@ -45,12 +47,12 @@ impl Ahead {
 
     fn next(&mut self) -> Result<Option<Bytes>> {
         if self.ready.is_empty() {
-            self.refill()?;
+            self.refill();
         }
         self.ready.pop_front().transpose()
     }
 
-    fn refill(&mut self) -> Result<()> {
+    fn refill(&mut self) {
         match &mut self.records {
             Source::Lent(records) => {
                 let mut size = 0;
@@ -63,16 +65,24 @@ impl Ahead {
                 }
             }
             Source::Copied(chunks, buffers) => {
-                let mut batch = buffers.take();
-                chunks.fill(&mut batch)?;
-                let (buffer, offsets) = buffers.lend(batch);
-                for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
-                    let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
-                    self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
+                let mut size = 0;
+                while size < AT_A_TIME {
+                    let mut batch = buffers.take();
+                    let outcome = chunks.fill(&mut batch);
+                    // A chunk of small records is enough; of large ones some are worth the call.
+                    size += if batch.len() == 1 { batch.buffer().len() } else { AT_A_TIME };
+                    let (buffer, offsets) = buffers.lend(batch);
+                    for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
+                        let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
+                        self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
+                    }
+                    if let Err(error) = outcome {
+                        self.ready.push_back(Err(error));
+                        break;
+                    }
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -72,9 +72,9 @@ impl<D: Deref<Target = Dataset>> Records<D> {
                 self.next_file += 1;
                 let input = Input::over(file.source.clone(), file.reader.format());
                 let options = &OpenOptions { notices: false, ..self.dataset.options.clone() };
-                // Records of other formats lie in the file as they are: handing them from one thread
-                // to another would cost more than reading them.
-                let scan = match input.format().capabilities().transformed {
+                // Handing records from one thread to another costs more than reading them, unless they
+                // must be decoded.
+                let scan = match file.reader.is_transformed() {
                     true => scan_ahead(input, options)?,
                     false => input.scan(options)?,
                 };
@@ -178,6 +178,9 @@ const CHUNK: (usize, usize) = (64 << 10, 512);
 /// Chunks that are read by the caller's own thread: who wants but a few records starts no other.
 const OWN_CHUNKS: usize = 16;
 
+/// Records in a chunk that make it worth another thread: large ones are read as fast by their own.
+const SMALL_RECORDS: usize = 16;
+
 impl Chunks {
     pub(crate) fn new(dataset: Arc<Dataset>) -> Self {
         let threads = dataset.options.thread_count();
@@ -209,7 +212,8 @@ impl Chunks {
             }
         };
         self.given += 1;
-        if self.given >= OWN_CHUNKS && self.threads > 1 && outcome.is_ok() && !batch.is_empty() {
+        let worth_it = self.given >= OWN_CHUNKS && self.threads > 1 && batch.len() >= SMALL_RECORDS;
+        if worth_it && outcome.is_ok() {
             self.read_next();
         }
         outcome

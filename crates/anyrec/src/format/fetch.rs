@@ -54,8 +54,12 @@ impl<'a> Fetch<'a> {
         for (reader, _) in &by_source {
             reader.source().check_unchanged()?;
         }
-        for wanted in &wanted {
-            wanted.reader.approach(wanted.index);
+        let early: Vec<Option<Range<u64>>> =
+            wanted.iter().map(|wanted| wanted.reader.approach(wanted.index)).collect();
+        for (reader, places) in &by_source {
+            let ranges: Vec<Range<u64>> =
+                places.iter().filter_map(|&at| early.get(at).cloned().flatten()).collect();
+            reader.source().expect(&ranges);
         }
         let locations = wanted
             .iter()
@@ -69,7 +73,7 @@ impl<'a> Fetch<'a> {
             decoded_at: Vec::new(),
             offsets: Vec::new(),
         };
-        fetch.ask_for_all();
+        fetch.ask_for_rest(&early);
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
             fetch.decode()?;
         }
@@ -138,10 +142,12 @@ impl<'a> Fetch<'a> {
         number.and_then(|number| self.decoded.get(number)).unwrap_or_default()
     }
 
-    /// Lets the sources fetch what is not in memory yet, all at once.
-    fn ask_for_all(&self) {
+    /// Lets the sources fetch what is not in memory yet, all at once; what was asked for early is
+    /// left out.
+    fn ask_for_rest(&self, early: &[Option<Range<u64>>]) {
         for (reader, places) in &self.by_source {
-            let locations = places.iter().filter_map(|&at| self.locations.get(at));
+            let late = places.iter().filter(|&&at| early.get(at).is_none_or(Option::is_none));
+            let locations = late.filter_map(|&at| self.locations.get(at));
             let ranges: Vec<Range<u64>> = locations
                 .map(|location| location.plain.as_ref().map_or(&location.span, |plain| &plain.range).clone())
                 .collect();

@@ -60,8 +60,6 @@ pub struct Capabilities {
     pub labels: bool,
     /// All records have one size.
     pub fixed_size: bool,
-    /// Records may be stored compressed, or otherwise not as they are.
-    pub transformed: bool,
     /// Largest record.
     pub max_record: u64,
 }

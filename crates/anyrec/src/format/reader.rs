@@ -80,8 +80,16 @@ pub trait RecordReader: Send + Sync {
     fn locate(&self, index: u64) -> Result<Location>;
 
     /// Brings what [`locate`](RecordReader::locate) will look at near the processor, without waiting
-    /// for it: given for many records first, their waits overlap.
-    fn approach(&self, _index: u64) {}
+    /// for it: given for many records first, their waits overlap. Says where in the file that is, if
+    /// it must be read for it.
+    fn approach(&self, _index: u64) -> Option<Range<u64>> {
+        None
+    }
+
+    /// Whether records are stored compressed, or otherwise not as they are.
+    fn is_transformed(&self) -> bool {
+        false
+    }
 
     /// The record in `frame`, the bytes of `location.span`; checksums are verified here.
     ///

@@ -9,6 +9,7 @@ use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The table's own checksum does not hold.
@@ -199,8 +200,9 @@ impl RecordReader for Reader {
         Ok(Location { position: Position::of_frame(span.start), span, plain })
     }
 
-    fn approach(&self, index: u64) {
+    fn approach(&self, index: u64) -> Option<Range<u64>> {
         self.table.approach(index);
+        None
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

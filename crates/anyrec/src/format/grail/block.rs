@@ -163,6 +163,11 @@ impl Decoder {
         Ok(header)
     }
 
+    /// Whether the blocks of a file of version 2 are transformed, as far as is known.
+    pub(super) fn is_transforming(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| !chain.is_empty())
+    }
+
     /// Takes the transformers a header names.
     ///
     /// # Errors

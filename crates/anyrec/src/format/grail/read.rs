@@ -320,6 +320,10 @@ impl RecordReader for Reader {
         self.item(index, position, &block)
     }
 
+    fn is_transformed(&self) -> bool {
+        self.opened.decoder.is_transforming()
+    }
+
     fn read_decoded(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
         // Records are copied out at once: a slice would keep its whole block in memory.
         let mut held: Option<(u64, Arc<Block>)> = None;

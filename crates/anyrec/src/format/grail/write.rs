@@ -21,7 +21,7 @@ const DEFAULT_PARALLELISM: usize = 8;
 const LARGEST_PARALLELISM: usize = 128;
 /// Where no number of items is asked for, the writer behind [`RecordWriter`] also ends blocks at
 /// this many bytes: 16 385 large records would not fit into memory.
-const BLOCK_BYTES: usize = 16 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Called for every item once its place is known, in order: (number of the item, position).
 type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>;

@@ -523,13 +523,13 @@ impl RecordReader for Reader {
         Ok(Location { position, span: begin..end, plain: self.plain(begin..end) })
     }
 
-    fn approach(&self, index: u64) {
-        let Some(Ok(numbering)) = self.numbering.get() else { return };
-        let begin = numbering.positions.get(index).and_then(|position| usize::try_from(position.frame).ok());
-        let header = begin.zip(self.source.as_slice()).and_then(|(begin, all)| all.get(begin..));
-        if let Some(header) = header.and_then(<[u8]>::first_chunk::<{ PartHeader::SIZE }>) {
-            bring_near(header);
-        }
+    fn approach(&self, index: u64) -> Option<Range<u64>> {
+        let Some(Ok(numbering)) = self.numbering.get() else { return None };
+        let (position, next) = numbering.positions.get_with_next(index)?;
+        let begin = usize::try_from(position.frame).ok()?;
+        bring_near(self.source.as_slice()?.get(begin..)?.first_chunk::<{ PartHeader::SIZE }>()?);
+        let length = self.source.len();
+        Some(position.frame..next.unwrap_or(length).min(length))
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
