@@ -34,6 +34,12 @@ impl Batch {
         self.offsets.push(self.buffer.len() as u64);
     }
 
+    /// Takes all records out; the memory stays for the next ones.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.offsets.truncate(1);
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1

@@ -192,9 +192,16 @@ impl Dataset {
     /// # Errors
     /// As [`read`](Dataset::read).
     pub fn tags(&self, index: u64) -> Result<Tags> {
+        self.tags_of(index, &self.read(index)?)
+    }
+
+    /// [`tags`](Dataset::tags) of a record that was read already.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
         let (file, local) = self.find(index)?;
-        let position = file.reader.locate(local)?.position;
-        file.reader.tags(local, position, &file.reader.read(local)?)
+        file.reader.tags(local, file.reader.locate(local)?.position, record)
     }
 
     /// Number of the record with that key (the last one, where a key stands twice), if there is one.
