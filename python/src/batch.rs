@@ -1,9 +1,15 @@
 //! `Batch`: many records in one buffer.
+//!
+//! `Origin` is what a batch from a loader knows besides: its records' numbers and labels.
 
 use crate::payload::Payload;
 use crate::record::{Record, array_over};
+use crate::values::{label_from, label_to, labels_to};
 use anyrec::Bytes;
+use anyrec::format::Label;
+use anyrec::loader::{Loaded, Recycler};
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
@@ -27,16 +33,50 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
 pub struct Batch {
     buffer: Bytes,
     offsets: Vec<u64>,
+    origin: Option<Origin>,
+}
+
+/// Where a loader's batch comes from.
+pub struct Origin {
+    pub indices: Vec<u64>,
+    pub labels: Option<Vec<Option<Label>>>,
+    pub padding: u64,
 }
 
 impl From<anyrec::Batch> for Batch {
     fn from(batch: anyrec::Batch) -> Self {
         let (buffer, offsets) = batch.into_parts();
-        Batch { buffer: buffer.into(), offsets }
+        Batch { buffer: buffer.into(), offsets, origin: None }
+    }
+}
+
+/// The records of a loader's batch, whose memory goes back to the loader.
+struct Recycled {
+    records: anyrec::Batch,
+    recycler: Recycler,
+}
+
+impl AsRef<[u8]> for Recycled {
+    fn as_ref(&self) -> &[u8] {
+        self.records.buffer()
+    }
+}
+
+impl Drop for Recycled {
+    fn drop(&mut self) {
+        self.recycler.give(std::mem::take(&mut self.records));
     }
 }
 
 impl Batch {
+    /// A loader's batch; its memory is used again once nothing refers to it.
+    pub fn loaded(loaded: Loaded, recycler: Recycler) -> Self {
+        let Loaded { records, indices, labels, padding, .. } = loaded;
+        let offsets = records.offsets().to_vec();
+        let buffer = Bytes::from_owner(Recycled { records, recycler });
+        Batch { buffer, offsets, origin: Some(Origin { indices, labels, padding }) }
+    }
+
     fn length(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
@@ -109,8 +149,37 @@ impl Batch {
         let py = slf.py();
         let make = py.import("anyrec._anyrec")?.getattr("batch_from_parts")?;
         let offsets: Vec<u8> = slf.get().offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        let parts = [PyBytes::new(py, &slf.get().buffer), PyBytes::new(py, &offsets)];
+        let mut parts =
+            vec![PyBytes::new(py, &slf.get().buffer).into_any(), PyBytes::new(py, &offsets).into_any()];
+        if let Some(origin) = &slf.get().origin {
+            parts.push(origin.indices.clone().into_bound_py_any(py)?);
+            parts.push(origin.label_list(py)?.into_bound_py_any(py)?);
+            parts.push(origin.padding.into_bound_py_any(py)?);
+        }
         Ok((make, PyTuple::new(py, parts)?))
+    }
+
+    /// From a loader: the records' numbers. `None` for any other batch.
+    #[getter]
+    fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+        self.origin.as_ref().map(|origin| origin.indices(py)).transpose()
+    }
+
+    /// From a loader that was asked for labels: an array of them (NaN where a record has none), of
+    /// two dimensions where records have several, or a list where they have different numbers.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.origin.as_ref().and_then(|origin| origin.labels.as_ref()) {
+            Some(labels) => labels_to(py, labels).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// From a loader: how many records, at the end, only fill the last batch of an epoch up, so that
+    /// all ranks have as many.
+    #[getter]
+    fn padding(&self) -> u64 {
+        self.origin.as_ref().map_or(0, |origin| origin.padding)
     }
 
     /// All records' bytes, back to back, as a read-only array.
@@ -148,14 +217,38 @@ impl Batch {
     }
 }
 
-/// A batch from its buffer and its offsets (as little-endian bytes), for unpickling.
+impl Origin {
+    /// The records' numbers, as an array.
+    pub fn indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let indices = self.indices.iter().map(|&index| i64::try_from(index));
+        Ok(indices.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+    }
+
+    fn label_list<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Option<Bound<'py, PyAny>>>>> {
+        let one = |label: &Option<Label>| label.clone().map(|label| label_to(py, label)).transpose();
+        self.labels.as_ref().map(|labels| labels.iter().map(one).collect()).transpose()
+    }
+}
+
+/// A batch from its buffer and its offsets (as little-endian bytes), and where it comes from, for
+/// unpickling.
 #[pyfunction]
-pub fn batch_from_parts(buffer: Payload, offsets: Payload) -> PyResult<Batch> {
+#[pyo3(signature = (buffer, offsets, indices = None, labels = None, padding = 0))]
+pub fn batch_from_parts(
+    buffer: Payload,
+    offsets: Payload,
+    indices: Option<Vec<u64>>,
+    labels: Option<Vec<Option<Bound<'_, PyAny>>>>,
+    padding: u64,
+) -> PyResult<Batch> {
     let (chunks, rest) = offsets.as_chunks();
     let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
     let sorted = offsets.is_sorted() && offsets.first() == Some(&0) && rest.is_empty();
     if !sorted || offsets.last() != Some(&(buffer.len() as u64)) {
         return Err(PyValueError::new_err("the offsets do not fit the buffer"));
     }
-    Ok(Batch { buffer: buffer.into_bytes(), offsets })
+    let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
+    let labels = labels.map(|labels| labels.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let origin = indices.map(|indices| Origin { indices, labels, padding });
+    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin })
 }

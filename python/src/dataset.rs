@@ -6,7 +6,7 @@ use crate::handle::Handle;
 use crate::indices;
 use crate::options::open_options;
 use crate::record::{Record, owned};
-use crate::values::{header_to, key_from, key_to, label_to};
+use crate::values::{header_to, key_from, key_to, label_to, labels_to};
 use anyrec::{Records, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
@@ -49,7 +49,7 @@ impl Dataset {
     ///
     /// Exceptions are made after the lock is let go: making one runs Python, where another thread
     /// may get its turn and want the lock, which would never end.
-    fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
+    pub fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
         self.current().ok_or_else(|| closed("the dataset"))?.map_err(raised)
     }
 
@@ -241,6 +241,24 @@ impl Dataset {
         let index = indices::one(index, self.count(py)?)?;
         let tags = self.with(py, |dataset| dataset.tags(index))?;
         tags.label.map(|label| label_to(py, label)).transpose()
+    }
+
+    /// The labels of records, of all if none are named: an array, with NaN for a record without one;
+    /// of two dimensions where all have equally many; a list where they differ.
+    #[pyo3(signature = (indices = None))]
+    fn labels<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let indices = match indices {
+            Some(indices) => indices::many(indices, || self.count(py))?,
+            None => (0..self.count(py)?).collect(),
+        };
+        let labels = self.with(py, |dataset| {
+            indices.iter().map(|&index| Ok(dataset.tags(index)?.label)).collect::<Result<Vec<_>>>()
+        })?;
+        labels_to(py, &labels)
     }
 
     /// Where a record is in its file: (byte offset of its frame, item within the frame).

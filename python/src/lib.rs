@@ -17,6 +17,7 @@ mod handle;
 mod idx;
 mod image;
 mod indices;
+mod loader;
 mod mx_reader;
 mod mx_writer;
 mod mxnet;
@@ -54,6 +55,8 @@ mod _anyrec {
     use idx::{idx_read, idx_write};
     #[pymodule_export]
     use image::{decode_image, encode_image};
+    #[pymodule_export]
+    use loader::{Loader, Memory};
     #[pymodule_export]
     use mx_reader::MxReader;
     #[pymodule_export]

@@ -67,6 +67,11 @@ impl Batch {
         &self.buffer
     }
 
+    /// The same, to be changed in place.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
     /// Where each record begins in the buffer, and, last, where the last one ends.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets

@@ -166,6 +166,11 @@ impl Loader {
         self.plan().steps(self.consumed)
     }
 
+    /// Batches that an iteration begun now gives, see [`begin`](Loader::begin).
+    pub fn upcoming(&self) -> u64 {
+        if self.begun { self.plan().steps(0) } else { self.steps_left() }
+    }
+
     /// Where the loader is: after the last batch it gave, whatever was read ahead.
     pub fn state(&self) -> State {
         self.plan().state(self.epoch, self.consumed)

@@ -27,11 +27,13 @@ impl Recycler {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Gives a batch back, whatever it holds.
+    /// Gives a batch back, whatever it holds. Never waits: its memory is let go when another thread
+    /// is at the list, which in a forked process may be for ever.
     pub fn give(&self, mut batch: Batch) {
         batch.clear();
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.most {
+        if let Ok(mut free) = self.free.try_lock()
+            && free.len() < self.most
+        {
             free.push(batch);
         }
     }
