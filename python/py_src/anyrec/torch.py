@@ -351,22 +351,22 @@ class Loader(_loader.Loader):
             return None
         memory, offsets, indices, labels, padding = loaded
         if self._big_endian is not None:
-            np.frombuffer(memory, dtype=self._big_endian).byteswap(inplace=True)
-        flat = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.empty(0, dtype=torch.uint8)
+            np.frombuffer(memoryview(memory), dtype=self._big_endian).byteswap(inplace=True)
+        # torch makes no tensor over an empty buffer.
+        data: Any = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.ByteTensor()
         if self.pinned:
-            flat = flat.pin_memory()
+            data = data.pin_memory()
         where = torch.from_numpy(offsets)
-        data: Any = flat
         if self.decode is not None:
-            data = default_collate([self.decode(record) for record in flat.split(where.diff().tolist())])
+            data = default_collate([self.decode(record) for record in data.split(where.diff().tolist())])
         elif self.shape is not None:
-            data = self._stacked(flat, len(indices))
+            data = self._stacked(data, len(indices))
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
         batch = Batch(data, where, torch.from_numpy(indices), labels, padding)
         return batch if self.device is None else self._moved(batch)
 
-    def _stacked(self, flat: torch.Tensor, count: int) -> torch.Tensor:
+    def _stacked(self, flat: Any, count: int) -> Any:
         shape = self.shape or ()
         size = int(np.prod(shape)) * torch.empty(0, dtype=self.dtype).element_size()
         if len(flat) != size * count:
