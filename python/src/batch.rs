@@ -2,6 +2,7 @@
 //!
 //! `Origin` is what a batch from a loader knows besides: its records' numbers and labels.
 
+use crate::buffers::lend;
 use crate::payload::Payload;
 use crate::record::{Record, array_over};
 use crate::values::{label_from, label_to, labels_to};
@@ -37,44 +38,23 @@ pub struct Batch {
 }
 
 /// Where a loader's batch comes from.
-pub struct Origin {
-    pub indices: Vec<u64>,
-    pub labels: Option<Vec<Option<Label>>>,
-    pub padding: u64,
-}
-
-impl From<anyrec::Batch> for Batch {
-    fn from(batch: anyrec::Batch) -> Self {
-        let (buffer, offsets) = batch.into_parts();
-        Batch { buffer: buffer.into(), offsets, origin: None }
-    }
-}
-
-/// The records of a loader's batch, whose memory goes back to the loader.
-struct Recycled {
-    records: anyrec::Batch,
-    recycler: Recycler,
-}
-
-impl AsRef<[u8]> for Recycled {
-    fn as_ref(&self) -> &[u8] {
-        self.records.buffer()
-    }
-}
-
-impl Drop for Recycled {
-    fn drop(&mut self) {
-        self.recycler.give(std::mem::take(&mut self.records));
-    }
+struct Origin {
+    indices: Vec<u64>,
+    labels: Option<Vec<Option<Label>>>,
+    padding: u64,
 }
 
 impl Batch {
-    /// A loader's batch; its memory is used again once nothing refers to it.
-    pub fn loaded(loaded: Loaded, recycler: Recycler) -> Self {
+    /// A batch of these bytes and offsets.
+    pub fn new((buffer, offsets): (Bytes, Vec<u64>)) -> Self {
+        Batch { buffer, offsets, origin: None }
+    }
+
+    /// A loader's batch.
+    pub fn loaded(loaded: Loaded, home: &Recycler) -> Self {
         let Loaded { records, indices, labels, padding, .. } = loaded;
-        let offsets = records.offsets().to_vec();
-        let buffer = Bytes::from_owner(Recycled { records, recycler });
-        Batch { buffer, offsets, origin: Some(Origin { indices, labels, padding }) }
+        let batch = Batch::new(lend(records, home));
+        Batch { origin: Some(Origin { indices, labels, padding }), ..batch }
     }
 
     fn length(&self) -> usize {
@@ -162,7 +142,7 @@ impl Batch {
     /// From a loader: the records' numbers. `None` for any other batch.
     #[getter]
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-        self.origin.as_ref().map(|origin| origin.indices(py)).transpose()
+        self.origin.as_ref().map(|origin| numbers_to(py, &origin.indices)).transpose()
     }
 
     /// From a loader that was asked for labels: an array of them (NaN where a record has none), of
@@ -191,8 +171,7 @@ impl Batch {
     /// Where each record begins in the buffer, and, last, where the last one ends.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let offsets = self.offsets.iter().map(|&offset| i64::try_from(offset));
-        Ok(offsets.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+        numbers_to(py, &self.offsets)
     }
 
     /// Bytes of all records together.
@@ -218,16 +197,16 @@ impl Batch {
 }
 
 impl Origin {
-    /// The records' numbers, as an array.
-    pub fn indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let indices = self.indices.iter().map(|&index| i64::try_from(index));
-        Ok(indices.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
-    }
-
     fn label_list<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Option<Bound<'py, PyAny>>>>> {
         let one = |label: &Option<Label>| label.clone().map(|label| label_to(py, label)).transpose();
         self.labels.as_ref().map(|labels| labels.iter().map(one).collect()).transpose()
     }
+}
+
+/// Offsets or record numbers as NumPy has them.
+pub fn numbers_to<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let numbers = numbers.iter().map(|&number| i64::try_from(number));
+    Ok(numbers.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
 }
 
 /// A batch from its buffer and its offsets (as little-endian bytes), and where it comes from, for

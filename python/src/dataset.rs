@@ -1,18 +1,26 @@
 //! `Dataset`: record files, numbered through.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, numbers_to};
+use crate::buffers::lend;
 use crate::errors::{closed, raised};
 use crate::handle::Handle;
 use crate::indices;
 use crate::options::open_options;
 use crate::record::{Record, owned};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
-use anyrec::{Records, Result};
+use anyrec::loader::Recycler;
+use anyrec::{Bytes, Records, Result};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Batches whose memory is kept for the next reads.
+const KEPT_BATCHES: usize = 2;
 
 /// One or more record files of one format, numbered through.
 #[pyclass(frozen, sequence, subclass, module = "anyrec._anyrec")]
@@ -26,6 +34,9 @@ pub struct Dataset {
     process: AtomicU32,
     /// Calls at work in this dataset, in any thread.
     busy: AtomicUsize,
+    /// Threads for one batch.
+    threads: usize,
+    buffers: Recycler,
 }
 
 /// Counts a call for as long as it works.
@@ -58,7 +69,7 @@ impl Dataset {
     fn current(&self) -> Option<Result<Arc<anyrec::Dataset>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let dataset = open.as_ref()?;
-        let process = std::process::id();
+        let process = anyrec::generation();
         if self.process.swap(process, Ordering::SeqCst) != process && self.busy.swap(0, Ordering::SeqCst) > 0
         {
             let renewed = match dataset.renewed() {
@@ -96,7 +107,21 @@ impl Dataset {
     }
 
     fn read_many(&self, py: Python<'_>, indices: &[u64]) -> PyResult<Batch> {
-        self.with(py, |dataset| dataset.read_batch(indices)).map(Batch::from)
+        let mut batch = self.buffers.take();
+        let threads = self.threads;
+        let batch = self.with(py, move |dataset| {
+            dataset.read_batch_into(indices, &mut batch, threads)?;
+            Ok(batch)
+        })?;
+        Ok(Batch::new(lend(batch, &self.buffers)))
+    }
+
+    /// The numbers that a slice, a sequence or an array stands for.
+    fn numbers(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        match indices.cast::<PySlice>() {
+            Ok(slice) => indices::of_slice(slice, self.count(py)?),
+            Err(_) => indices::many(indices, || self.count(py)),
+        }
     }
 }
 
@@ -112,8 +137,10 @@ impl Dataset {
             options: options.map(Bound::unbind),
             copy,
             open: Mutex::new(Some(Arc::new(dataset))),
-            process: AtomicU32::new(std::process::id()),
+            process: AtomicU32::new(anyrec::generation()),
             busy: AtomicUsize::new(0),
+            threads: open.thread_count(),
+            buffers: Recycler::new(KEPT_BATCHES),
         })
     }
 
@@ -137,16 +164,21 @@ impl Dataset {
                 },
             }
         };
+        if !self.copy {
+            let lent = self.with(py, |dataset| dataset.lend(&many))?;
+            let records = lent.into_iter().map(|record| Bound::new(py, Record::new(record)));
+            return Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any());
+        }
         let batch = self.read_many(py, &many)?;
         let records = batch.records().map(|record| Bound::new(py, record));
         Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
     fn __iter__(&self) -> PyResult<RecordIterator> {
-        Ok(RecordIterator {
-            copy: self.copy,
-            records: Handle::reader("the iteration", self.opened()?.shared_iter()),
-        })
+        let records = self.opened()?.shared_iter();
+        let buffers = self.copy.then(|| self.buffers.clone());
+        let ahead = Ahead { records, buffers, ready: VecDeque::new() };
+        Ok(RecordIterator(Handle::reader("the iteration", ahead)))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -232,7 +264,7 @@ impl Dataset {
     /// The key of a record; `None` where it has none.
     fn key<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
-        let tags = self.with(py, |dataset| dataset.tags(index))?;
+        let tags = self.with(py, |dataset| dataset.stored_tags(index))?;
         tags.key.map(|key| key_to(py, &key)).transpose()
     }
 
@@ -276,11 +308,37 @@ impl Dataset {
 
     /// The records of these numbers, in this order, repeats kept, as one batch.
     fn read(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
-        let indices = match indices.cast::<PySlice>() {
-            Ok(slice) => indices::of_slice(slice, self.count(py)?)?,
-            Err(_) => indices::many(indices, || self.count(py))?,
-        };
-        self.read_many(py, &indices)
+        self.read_many(py, &self.numbers(py, indices)?)
+    }
+
+    /// Reads records into an array of yours: `uint8`, one dimension, writable, contiguous (pinned
+    /// memory, shared memory). Gives where each record begins in it and, last, where the last one
+    /// ends. After an error the array's content is undefined.
+    fn read_into<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+        buffer: &Bound<'py, PyArray1<u8>>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let indices = self.numbers(py, indices)?;
+        let threads = self.threads;
+        let mut buffer = buffer
+            .try_readwrite()
+            .map_err(|error| PyValueError::new_err(format!("the buffer cannot be written to: {error}")))?;
+        let buffer =
+            buffer.as_slice_mut().map_err(|_| PyValueError::new_err("the buffer is not contiguous"))?;
+        let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer, threads))?;
+        numbers_to(py, &offsets)
+    }
+
+    /// All records in order, in batches of `size` (the last may be smaller), by a sequential scan.
+    fn batches(&self, size: usize) -> PyResult<BatchIterator> {
+        if size == 0 {
+            return Err(PyValueError::new_err("a batch has at least one record"));
+        }
+        let batches = self.opened()?.batches();
+        let buffers = self.buffers.clone();
+        Ok(BatchIterator { size, buffers, batches: Handle::reader("the iteration", batches) })
     }
 
     /// Closes the files. Records, batches and arrays that came from them stay valid.
@@ -293,11 +351,60 @@ impl Dataset {
 /// The records of a dataset, front to back.
 ///
 /// Needs no index and no count. Damage is raised once, after which the iteration may be taken up
-/// again and goes on with the next intact record.
+/// again and goes on with the next intact record. Small records that are read together share their
+/// memory, up to 64 KiB.
 #[pyclass(frozen, module = "anyrec")]
-pub struct RecordIterator {
-    copy: bool,
-    records: Handle<Records<Arc<anyrec::Dataset>>>,
+pub struct RecordIterator(Handle<Ahead>);
+
+/// Small records are read some at a time: each is then handed out without letting go of the
+/// interpreter.
+struct Ahead {
+    records: Records<Arc<anyrec::Dataset>>,
+    /// Where records' own memory comes from; none where they are lent from the file.
+    buffers: Option<Recycler>,
+    ready: VecDeque<Result<Bytes>>,
+}
+
+/// What is read at a time, where records are small: bytes, and records.
+const AHEAD: (usize, usize) = (64 << 10, 256);
+
+impl Ahead {
+    /// The next record, if it is there already.
+    fn ready(&mut self) -> Option<Bytes> {
+        match self.ready.front() {
+            Some(Ok(_)) => self.ready.pop_front().and_then(Result::ok),
+            _ => None,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Bytes>> {
+        if self.ready.is_empty() {
+            self.refill()?;
+        }
+        self.ready.pop_front().transpose()
+    }
+
+    fn refill(&mut self) -> Result<()> {
+        let Some(buffers) = &self.buffers else {
+            let mut size = 0;
+            while size < AHEAD.0
+                && self.ready.len() < AHEAD.1
+                && let Some(record) = self.records.next()
+            {
+                size += record.as_ref().map_or(AHEAD.0, |record| record.len());
+                self.ready.push_back(record);
+            }
+            return Ok(());
+        };
+        let mut batch = buffers.take();
+        self.records.fill(&mut batch, AHEAD.1, AHEAD.0)?;
+        let (buffer, offsets) = lend(batch, buffers);
+        for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
+            let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
+            self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
+        }
+        Ok(())
+    }
 }
 
 #[pymethods]
@@ -307,11 +414,33 @@ impl RecordIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        let copy = self.copy;
-        let data = self.records.with(py, |records| {
-            let data = records.next().transpose()?;
-            Ok(if copy { data.map(owned) } else { data })
+        match self.0.at_once(Ahead::ready) {
+            Some(data) => Ok(Some(Record::new(data))),
+            None => Ok(self.0.with(py, Ahead::next)?.map(Record::new)),
+        }
+    }
+}
+
+/// The records of a dataset, front to back, some at a time.
+#[pyclass(frozen, module = "anyrec")]
+pub struct BatchIterator {
+    size: usize,
+    buffers: Recycler,
+    batches: Handle<anyrec::Batches>,
+}
+
+#[pymethods]
+impl BatchIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let mut batch = self.buffers.take();
+        let batch = self.batches.with(py, move |batches| {
+            batches.fill(&mut batch, self.size)?;
+            Ok(batch)
         })?;
-        Ok(data.map(Record::new))
+        Ok((!batch.is_empty()).then(|| Batch::new(lend(batch, &self.buffers))))
     }
 }

@@ -61,7 +61,7 @@ impl Files {
             if reader.source().as_slice().is_some() {
                 return list.iter().map(|&local| Ok(reader.read(local)?.to_vec())).collect();
             }
-            let batch = reader.read_batch(list)?;
+            let batch = anyrec::format::read_batch(reader, list)?;
             Ok(batch.iter().map(<[u8]>::to_vec).collect())
         };
         let mut pieces =
@@ -75,8 +75,9 @@ impl Files {
 
 impl FfReader {
     fn opened(&self) -> PyResult<Arc<Files>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map(Arc::clone).ok_or_else(|| closed("the reader"))
+        // The lock is let go before Python is asked for an exception.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone);
+        open.ok_or_else(|| closed("the reader"))
     }
 
     fn of_file<R>(&self, file: &Bound<'_, PyAny>, work: impl FnOnce(&Reader) -> Result<R>) -> PyResult<R> {

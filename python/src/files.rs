@@ -124,7 +124,7 @@ pub fn convert<'py>(
 
 /// Writes a file's index: MXNet's index file, or a table of positions. What was written as a dict.
 #[pyfunction]
-#[pyo3(signature = (path, output = None, table = false, overwrite = false, options = None))]
+#[pyo3(signature = (path, output = None, table = false, overwrite = false, options = None, progress = None))]
 pub fn index<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -132,35 +132,32 @@ pub fn index<'py>(
     table: bool,
     overwrite: bool,
     options: Option<&Bound<'py, PyDict>>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (options, _) = open_options(options)?;
-    let (written, records, reason) = py
-        .detach(|| -> anyrec::Result<_> {
-            let input = Input::open(&path, &options)?;
-            if input.format().id() != format::mxnet::FORMAT.id() || table {
-                if output.is_some() {
-                    return Err(Error::invalid(
-                        "a table always stands beside its file, as NAME.anyrec-table",
-                    ));
-                }
-                let table = Table::build(&path, &options)?;
-                let reason = "a table of positions, used whenever the file is opened".to_owned();
-                return Ok((table.save(&path)?, table.positions().len(), reason));
+    let (written, records, reason) = progress::run(py, progress, |tell| {
+        let input = Input::open(&path, &options)?;
+        if input.format().id() != format::mxnet::FORMAT.id() || table {
+            if output.is_some() {
+                return Err(Error::invalid("a table always stands beside its file, as NAME.anyrec-table"));
             }
-            let name = input.name().to_owned();
-            let rebuilt = Index::rebuild(&mut *input.scan(&options)?)?;
-            if rebuilt.damaged_stretches > 0 && !options.skip_damage {
-                return Err(Error::corrupt(format!("damaged in {} places", rebuilt.damaged_stretches))
-                    .in_file(name)
-                    .with_hint("skip_damage=True indexes the intact records; repair() makes a sound file"));
-            }
-            let output = output.unwrap_or_else(|| path.with_extension("idx"));
-            let mut file = AtomicFile::create(&output, overwrite, Durability::Machine)?;
-            file.append(&rebuilt.index.to_bytes()?)?;
-            file.commit()?;
-            Ok((output, rebuilt.index.len() as u64, rebuilt.reason))
-        })
-        .map_err(raised)?;
+            let table = Table::build(&path, &options, tell)?;
+            let reason = "a table of positions, used whenever the file is opened".to_owned();
+            return Ok((table.save(&path)?, table.positions().len(), reason));
+        }
+        let name = input.name().to_owned();
+        let rebuilt = Index::rebuild(&mut *input.scan(&options)?, tell)?;
+        if rebuilt.damaged_stretches > 0 && !options.skip_damage {
+            return Err(Error::corrupt(format!("damaged in {} places", rebuilt.damaged_stretches))
+                .in_file(name)
+                .with_hint("skip_damage=True indexes the intact records; repair() makes a sound file"));
+        }
+        let output = output.unwrap_or_else(|| path.with_extension("idx"));
+        let mut file = AtomicFile::create(&output, overwrite, Durability::Machine)?;
+        file.append(&rebuilt.index.to_bytes()?)?;
+        file.commit()?;
+        Ok((output, rebuilt.index.len() as u64, rebuilt.reason))
+    })?;
     let told = PyDict::new(py);
     told.set_item("path", written.as_os_str())?;
     told.set_item("records", records)?;

@@ -2,8 +2,9 @@
 
 use crate::errors::raised;
 use anyrec::Error;
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
+use pyo3::types::{PyList, PySlice};
 
 /// One index, counted from the end where it is negative.
 pub fn one(index: &Bound<'_, PyAny>, count: u64) -> PyResult<u64> {
@@ -12,15 +13,23 @@ pub fn one(index: &Bound<'_, PyAny>, count: u64) -> PyResult<u64> {
 
 /// A sequence or array of indices.
 pub fn many(indices: &Bound<'_, PyAny>, count: impl FnOnce() -> PyResult<u64>) -> PyResult<Vec<u64>> {
-    let mut wanted: Vec<i64> = Vec::new();
-    for index in indices.try_iter()? {
-        wanted.push(index?.extract()?);
-    }
+    let wanted = numbers(indices)?;
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     let count = count()?;
     wanted.into_iter().map(|index| resolve(index, count)).collect()
+}
+
+/// The numbers as they are given: arrays at once, anything else one by one.
+fn numbers(indices: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if let Ok(array) = indices.extract::<PyReadonlyArray1<'_, i64>>() {
+        return Ok(array.as_array().iter().copied().collect());
+    }
+    if let Ok(list) = indices.cast::<PyList>() {
+        return list.iter().map(|index| index.extract()).collect();
+    }
+    indices.try_iter()?.map(|index| index?.extract()).collect()
 }
 
 /// The indices a slice stands for.

@@ -6,6 +6,7 @@
 //! stubtest compares the two.
 
 mod batch;
+mod buffers;
 mod dataset;
 mod errors;
 mod ff_reader;
@@ -40,7 +41,7 @@ mod _anyrec {
     #[pymodule_export]
     use batch::{Batch, batch_from_parts};
     #[pymodule_export]
-    use dataset::{Dataset, RecordIterator};
+    use dataset::{BatchIterator, Dataset, RecordIterator};
     #[pymodule_export]
     use ff_reader::{FfReader, directory_files, part_files};
     #[pymodule_export]
@@ -64,7 +65,7 @@ mod _anyrec {
     #[pymodule_export]
     use mxnet::{index_line, pack_header, parse_index, rebuild_index, unpack_header};
     #[pymodule_export]
-    use packed_folder::{PackedFolder, pack_folder};
+    use packed_folder::{PackedFolder, folder_size, pack_folder};
     #[pymodule_export]
     use record::Record;
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! `Loader`: batches read ahead by threads.
 
-use crate::batch::{Batch, Origin};
+use crate::batch::{Batch, numbers_to};
 use crate::dataset::Dataset;
 use crate::errors::{described, raised};
 use crate::handle::Handle;
@@ -8,7 +8,7 @@ use crate::options::loader_options;
 use crate::values::labels_to;
 use anyrec::Result;
 use anyrec::loader::{Loaded, Plan, Recycler, Selection, Source, Sources, State};
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -147,17 +147,15 @@ impl Loader {
 
     /// The next batch; `None` at the end of the epoch.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, recycler)))
+        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler)))
     }
 
     /// The same as memory that may be changed: (memory, offsets, indices, labels, padding).
     fn next_memory<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
         let Loaded { records, indices, labels, padding, .. } = loaded;
-        let offsets = records.offsets().iter().map(|&offset| i64::try_from(offset));
-        let offsets = offsets.collect::<std::result::Result<Vec<_>, _>>()?.into_pyarray(py);
+        let (offsets, indices) = (numbers_to(py, records.offsets())?, numbers_to(py, &indices)?);
         let labels = labels.map(|labels| labels_to(py, &labels)).transpose()?;
-        let indices = Origin { indices, labels: None, padding }.indices(py)?;
         let memory = Bound::new(py, Memory::new(records, recycler))?;
         Ok(Some((memory, offsets, indices, labels, padding).into_pyobject(py)?))
     }

@@ -47,7 +47,7 @@ pub fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<(Entries<'_>, St
     let rebuilt = py
         .detach(|| {
             let options = OpenOptions::default();
-            Index::rebuild(&mut *Input::open(&path, &options)?.scan(&options)?)
+            Index::rebuild(&mut *Input::open(&path, &options)?.scan(&options)?, &mut |_| {})
         })
         .map_err(raised)?;
     Ok((entries(py, &rebuilt.index)?, rebuilt.reason))

@@ -40,9 +40,11 @@ pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOption
                     "auto" => Access::Auto,
                     "mapped" => Access::Mapped,
                     "positional" => Access::Positional,
-                    other => return Err(choice("access", other, "auto, mapped or positional")),
+                    "direct" => Access::Direct,
+                    other => return Err(choice("access", other, "auto, mapped, positional or direct")),
                 };
             }
+            "threads" => open.threads = value.extract()?,
             "max_record" => open.limits.record = value.extract()?,
             "max_frame" => open.limits.frame = value.extract()?,
             "max_decompressed" => open.limits.decompressed = value.extract()?,

@@ -1,6 +1,7 @@
 //! `PackedFolder`: a folder in a file.
 
 use crate::errors::{closed, raised};
+use crate::progress;
 use anyrec::format::ffrecord::PackedFolder as Folder;
 use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::{OpenOptions, WriteOptions};
@@ -24,8 +25,9 @@ pub struct PackedFolder {
 
 impl PackedFolder {
     fn opened(&self) -> PyResult<Arc<Folder>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map(Arc::clone).ok_or_else(|| closed("the packed folder"))
+        // The lock is let go before Python is asked for an exception.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone);
+        open.ok_or_else(|| closed("the packed folder"))
     }
 }
 
@@ -122,6 +124,12 @@ impl PackedFolder {
         PyList::new(py, paths.into_iter().map(|path| OsString::from_vec(path.into())))
     }
 
+    /// All files and folders, in order: (path, number of the file's record), none for a folder.
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let entries = self.opened()?.entries();
+        PyList::new(py, entries.into_iter().map(|(path, sample)| (OsString::from_vec(path.into()), sample)))
+    }
+
     /// Whether a file or folder has the path.
     fn exists(&self, path: PathBuf) -> PyResult<bool> {
         Ok(self.opened()?.exists(path.as_os_str().as_bytes()))
@@ -177,11 +185,24 @@ impl PackedFolder {
 
 /// Packs a folder into a new file; says how many files are in it.
 #[pyfunction]
-#[pyo3(signature = (folder, file, overwrite = false))]
-pub fn pack_folder(py: Python<'_>, folder: PathBuf, file: PathBuf, overwrite: bool) -> PyResult<u64> {
+#[pyo3(signature = (folder, file, overwrite = false, progress = None))]
+pub fn pack_folder(
+    py: Python<'_>,
+    folder: PathBuf,
+    file: PathBuf,
+    overwrite: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<u64> {
     let mut options = WriteOptions::default();
     options.overwrite = overwrite;
-    let written = py.detach(|| packed_folder::pack_folder(&folder, &file, &options)).map_err(raised)?;
+    let written =
+        progress::run(py, progress, |tell| packed_folder::pack_folder(&folder, &file, &options, tell))?;
     // The last sample is the tree.
     Ok(written.records.saturating_sub(1))
+}
+
+/// How many bytes the files below a folder have together.
+#[pyfunction]
+pub fn folder_size(py: Python<'_>, folder: PathBuf) -> PyResult<u64> {
+    py.detach(|| packed_folder::folder_size(&folder)).map_err(raised)
 }

@@ -116,7 +116,14 @@ def test_progress_reaches_the_end_and_an_exception_there_ends_the_work(
     anyrec.verify(["x.rec", "x.rec"], progress=True)
     anyrec.convert("x.rec", "y.ffr", progress=True)
     anyrec.repair("x.rec", "z.rec", progress=True)
-    assert [bar.n == bar.total > 0 for bar in bars] == [True] * 3
+    anyrec.index("x.rec", progress=True)
+    anyrec.index("x.rec", table=True, progress=True)
+    pathlib.Path("folder/inner").mkdir(parents=True)
+    for name in ["folder/a", "folder/inner/b"]:
+        pathlib.Path(name).write_bytes(bytes(3_000_000))
+    anyrec.pack_folder("folder", "folder.ffr", progress=True)
+    assert [bar.n == bar.total > 0 for bar in bars] == [True] * 6
+    assert bars[-1].total == 6_000_000
 
     class Stop(Exception):
         pass
@@ -128,7 +135,12 @@ def test_progress_reaches_the_end_and_an_exception_there_ends_the_work(
 
     with pytest.raises(Stop):
         _anyrec.convert(["x.rec"], "never.ffr", "ffrecord", None, None, None, stop)
+    with pytest.raises(Stop):
+        _anyrec.pack_folder("folder", "never.ffr", False, stop)
     assert not pathlib.Path("never.ffr").exists()
+    with pytest.raises(Stop):
+        _anyrec.index("x.rec", "never.idx", False, False, None, stop)
+    assert not pathlib.Path("never.idx").exists()
 
 
 def test_a_folder_is_packed_read_and_unpacked(own_folder: pathlib.Path) -> None:

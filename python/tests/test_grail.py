@@ -6,6 +6,7 @@ import json
 import pathlib
 import threading
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -120,6 +121,69 @@ def test_exceptions_of_callbacks_come_out_as_they_are() -> None:
     with pytest.raises(Odd), grail.Writer("b.grail-rio", transformers=["failing"]) as writer:
         writer.append(b"x")
     assert not pathlib.Path("a.grail-rio").exists() and not pathlib.Path("b.grail-rio").exists()
+
+
+def test_what_a_decoder_raises_comes_out_as_it_is_wherever_it_is_called() -> None:
+    class Odd(Exception):
+        pass
+
+    def fail(block: bytes) -> bytes:
+        raise Odd("cannot undo this")
+
+    grail.register_transformer("once", lambda config: bytes, lambda config: bytes)
+    with grail.Writer("g.grail-rio", transformers=["once"], max_items=3, trailer=True) as writer:
+        for number in range(20):
+            writer.append(b"%d" % number)
+        writer.set_trailer(b"trailer")
+    grail.register_transformer("once", None, lambda config: fail)
+    calls: list[Callable[[], object]] = [
+        lambda: list(grail.Scanner("g.grail-rio")),
+        lambda: grail.Scanner("g.grail-rio").trailer,
+        lambda: grail.Scanner("g.grail-rio", shard=(1, 2, 2)).__next__(),
+        lambda: list(grail.Scanner("g.grail-rio", skip_damage=True)),
+        lambda: anyrec.open("g.grail-rio")[7],
+        lambda: anyrec.open("g.grail-rio").read([7, 8]),
+        lambda: list(anyrec.open("g.grail-rio")),
+        lambda: list(anyrec.open("g.grail-rio", skip_damage=True)),
+        lambda: len(anyrec.open("g.grail-rio", skip_damage=True)),
+        lambda: anyrec.verify("g.grail-rio"),
+        lambda: anyrec.convert("g.grail-rio", "a.rec"),
+        lambda: anyrec.convert("g.grail-rio", "a.rec", skip_damage=True),
+        lambda: anyrec.repair("g.grail-rio", "b.grail-rio"),
+        lambda: anyrec.index("g.grail-rio"),
+    ]
+    for call in calls:
+        with pytest.raises(Odd, match="cannot undo this"):
+            call()
+    grail.register_transformer("once", lambda config: bytes, None)
+    for call in calls:
+        with pytest.raises(anyrec.UnsupportedFormat, match="registered without a decoder"):
+            call()
+    not_bytes: Any = len
+    grail.register_transformer("once", None, lambda config: not_bytes)
+    with pytest.raises(TypeError):
+        list(grail.Scanner("g.grail-rio"))
+    assert not pathlib.Path("a.rec").exists() and not pathlib.Path("b.grail-rio").exists()
+
+
+def test_what_makes_a_coder_may_fail_too() -> None:
+    class Odd(Exception):
+        pass
+
+    def fail(config: str) -> Any:
+        raise Odd(config)
+
+    grail.register_transformer("made", lambda config: bytes, fail)
+    with grail.Writer("g.grail-rio", transformers=["made badly"]) as writer:
+        writer.append(b"x")
+    with pytest.raises(Odd, match="badly"):
+        anyrec.open("g.grail-rio")[0]
+    grail.register_transformer("made", fail, None)
+    with pytest.raises(Odd, match="badly"):
+        with grail.Writer("h.grail-rio", transformers=["made badly"], max_items=1) as writer:
+            for _ in range(100):
+                writer.append(b"x")
+    assert not pathlib.Path("h.grail-rio").exists()
 
 
 def test_a_callback_into_its_own_writer_is_an_error_and_no_deadlock() -> None:

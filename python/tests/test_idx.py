@@ -69,3 +69,33 @@ def test_golden_files_read_as_their_manifest_says(entry: dict[str, object]) -> N
     assert list(array.shape) == entry["shape"] and array.dtype == entry["dtype"] and array.dtype.isnative
     stored = np.ascontiguousarray(array.astype(array.dtype.newbyteorder(">")))
     assert hashlib.sha256(stored.tobytes()).hexdigest() == entry["data_be_sha256"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_images_have_the_labels_of_the_file_beside_them(suffix: str) -> None:
+    images = f"t-images-idx3-ubyte{suffix}"
+    idx.write(images, np.zeros((3, 2, 2), np.uint8))
+    assert anyrec.open(images).label(0) is None
+    idx.write("t-labels-idx1-ubyte", np.array([7, 0, 9], np.uint8))
+    dataset = anyrec.open(images)
+    assert [dataset.label(i) for i in range(3)] == [7.0, 0.0, 9.0] and dataset.label(-1) == 9.0
+    assert dataset.key(0) is None and anyrec.open("t-labels-idx1-ubyte").label(0) is None
+    with pytest.raises(IndexError):
+        dataset.label(3)
+
+
+def test_several_numbers_an_image_are_an_array() -> None:
+    idx.write("q-images-idx3-ubyte", np.zeros((2, 1, 1), np.uint8))
+    idx.write("q-labels-idx2-int", np.array([[1, 2], [3, 4]], np.int32))
+    label = anyrec.open("q-images-idx3-ubyte").label(1)
+    assert isinstance(label, np.ndarray) and label.tolist() == [3, 4]
+
+
+def test_labels_of_other_images_are_told_when_a_label_is_asked_for() -> None:
+    idx.write("t-images-idx3-ubyte", np.zeros((3, 2, 2), np.uint8))
+    idx.write("t-labels-idx1-ubyte", np.arange(2, dtype=np.uint8))
+    dataset = anyrec.open("t-images-idx3-ubyte")
+    assert len(dataset) == len(list(dataset)) == 3 and dataset.key(0) is None
+    assert anyrec.convert("t-images-idx3-ubyte", "t.rec").records == 3
+    with pytest.raises(anyrec.StaleCompanion, match="expected 3 labels, found 2"):
+        dataset.label(0)

@@ -8,6 +8,16 @@ use std::path::{Path, PathBuf};
 const TEST_PACKAGES: [&str; 6] =
     ["numpy", "pytest", "mypy", "pillow", "tqdm", "opencv-python-headless==4.8.1.78"];
 
+/// Lightning and what it imports; by themselves, as its own wish for a torch would bring another one.
+const LIGHTNING: [&str; 6] = [
+    "--no-deps",
+    "pytorch-lightning==2.2.5",
+    "lightning-utilities==0.11.9",
+    "torchmetrics==0.11.4",
+    "fsspec==2024.6.1",
+    "PyYAML",
+];
+
 /// Newer interpreters on which the wheel is tried too, where the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
@@ -32,6 +42,7 @@ pub fn test() -> Result<(), Failure> {
     let folder = root().join("python");
     let python = Environment::make("target/python-venv", &interpreter(), true)?;
     python.install(&TEST_PACKAGES)?;
+    python.install(&LIGHTNING)?;
     python.replace_package(&wheel)?;
     python.run(&["-m", "mypy"], &folder)?;
     let stubtest = ["-m", "mypy.stubtest", "anyrec._anyrec", "--allowlist", "stubtest_allowlist.txt"];

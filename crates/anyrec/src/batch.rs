@@ -1,7 +1,12 @@
 //! Many records in one buffer.
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
+///
+/// A batch can be filled again and again ([`Dataset::read_batch_into`](crate::Dataset)): its memory
+/// is then used again, which is faster than fresh memory, as the system need not clear it.
 ///
 /// ```
 /// let batch: anyrec::Batch = [&b"one"[..], b"", b"three"].into_iter().collect();
@@ -9,10 +14,11 @@
 /// assert_eq!(batch.get(2), Some(&b"three"[..]));
 /// assert_eq!(batch.offsets(), [0, 3, 3, 8]);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Batch {
+    /// May be longer than its records: the rest is left over from a larger filling.
     buffer: Vec<u8>,
-    /// One more than there are records; the first is 0, the last the buffer's length.
+    /// One more than there are records; the first is 0, the last where the last record ends.
     offsets: Vec<u64>,
 }
 
@@ -30,13 +36,13 @@ impl Batch {
 
     /// Adds a record at the end.
     pub fn push(&mut self, record: &[u8]) {
+        self.buffer.truncate(self.end());
         self.buffer.extend_from_slice(record);
         self.offsets.push(self.buffer.len() as u64);
     }
 
     /// Takes all records out; the memory stays for the next ones.
     pub fn clear(&mut self) {
-        self.buffer.clear();
         self.offsets.truncate(1);
     }
 
@@ -64,12 +70,13 @@ impl Batch {
 
     /// All records' bytes, back to back.
     pub fn buffer(&self) -> &[u8] {
-        &self.buffer
+        self.buffer.get(..self.end()).unwrap_or_default()
     }
 
     /// The same, to be changed in place.
     pub fn buffer_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer
+        let end = self.end();
+        self.buffer.get_mut(..end).unwrap_or_default()
     }
 
     /// Where each record begins in the buffer, and, last, where the last one ends.
@@ -77,9 +84,62 @@ impl Batch {
         &self.offsets
     }
 
+    /// Bytes of memory it holds, used or not.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Buffer and offsets.
-    pub fn into_parts(self) -> (Vec<u8>, Vec<u64>) {
+    pub fn into_parts(mut self) -> (Vec<u8>, Vec<u64>) {
+        self.buffer.truncate(self.end());
         (self.buffer, self.offsets)
+    }
+
+    /// Makes room for records that end at these offsets (the first is 0) and gives it to be filled.
+    pub(crate) fn lay_out(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
+        let total = offsets.last().copied().unwrap_or(0);
+        let too_large =
+            || Error::new(ErrorKind::Limit, format!("a batch of {total} bytes does not fit in memory"));
+        let size = usize::try_from(total).map_err(|_| too_large())?;
+        if self.buffer.len() < size {
+            self.clear();
+            if self.buffer.capacity() < size {
+                self.buffer = zeroed(size).ok_or_else(too_large)?;
+            } else {
+                self.buffer.resize(size, 0);
+            }
+        }
+        self.offsets = offsets;
+        self.buffer.get_mut(..size).ok_or_else(too_large)
+    }
+
+    /// Where the last record ends; it ends within the buffer, so the number is small enough.
+    fn end(&self) -> usize {
+        self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0)
+    }
+}
+
+/// Memory from the system, which comes zeroed; `None` where there is not enough.
+fn zeroed(size: usize) -> Option<Vec<u8>> {
+    let layout = std::alloc::Layout::array::<u8>(size).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the layout's size is not 0.
+    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+    // SAFETY: the memory was allocated just now by the allocator vectors use, for `size` bytes,
+    // all of which are initialised.
+    (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, size, size) })
+}
+
+impl PartialEq for Batch {
+    fn eq(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.buffer() == other.buffer()
+    }
+}
+
+impl Eq for Batch {}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -90,5 +150,24 @@ impl<'a> FromIterator<&'a [u8]> for Batch {
             batch.push(record);
         }
         batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_is_filled_again_shows_nothing_of_before() {
+        let mut batch: Batch = [&b"something long"[..], b"and more"].into_iter().collect();
+        batch.lay_out(vec![0, 2, 3]).unwrap().copy_from_slice(b"abc");
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [&b"ab"[..], b"c"]);
+        assert_eq!((batch.buffer(), batch.offsets()), (&b"abc"[..], &[0, 2, 3][..]));
+        batch.push(b"d");
+        assert_eq!(batch, [&b"ab"[..], b"c", b"d"].into_iter().collect());
+        assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
+        batch.clear();
+        assert_eq!(batch, Batch::new());
+        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), ErrorKind::Limit);
     }
 }

@@ -3,10 +3,12 @@
 use crate::batch::Batch;
 use crate::convert::LabelFile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::fetch::{Fetch, Wanted};
 use crate::format::{self, Event, Format, Key, Notice, OpenOptions, RecordReader, Scan, Tags};
 use crate::input::{Input, OpenReader};
-use crate::io::{ReadAt, Window};
+use crate::io::ReadAt;
 use crate::position::Position;
+use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -143,27 +145,56 @@ impl Dataset {
     /// # Errors
     /// As [`read`](Dataset::read), for the first record that fails.
     pub fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
-        if let [only] = &self.files[..] {
-            return only.reader.read_batch(indices);
-        }
-        // One batched read a file; the caller's order is restored from the pieces.
-        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.files.len()];
-        let mut places = Vec::with_capacity(indices.len());
-        for &index in indices {
-            let (file, local) = self.find_number(index)?;
-            let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, 0))?;
-            places.push((file, list.len()));
-            list.push(local);
-        }
-        let pieces = self
-            .files
-            .iter()
-            .zip(&wanted)
-            .map(|(file, list)| file.reader.read_batch(list))
-            .collect::<Result<Vec<_>>>()?;
-        let record =
-            |(file, at): (usize, usize)| pieces.get(file).and_then(|piece| piece.get(at)).unwrap_or_default();
-        Ok(places.into_iter().map(record).collect())
+        let mut batch = Batch::new();
+        self.read_batch_into(indices, &mut batch, self.options.thread_count())?;
+        Ok(batch)
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into a batch whose memory is used again, and with up
+    /// to that many threads. After an error the batch is empty.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch).
+    pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
+        batch.clear();
+        self.fetch(indices)?.into_batch(batch, threads)
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
+    /// begins in it and, last, where the last one ends.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
+    /// small, before anything is written to it.
+    pub fn read_into(&self, indices: &[u64], buffer: &mut [u8], threads: usize) -> Result<Vec<u64>> {
+        let fetch = self.fetch(indices)?;
+        let offsets = fetch.offsets().to_vec();
+        let needed = offsets.last().copied().unwrap_or(0);
+        let room = buffer.len();
+        let fitting = usize::try_from(needed).ok().and_then(|needed| buffer.get_mut(..needed));
+        let fitting = fitting.ok_or_else(|| {
+            Error::invalid("the buffer is too small for the records")
+                .expected_found(format!("{needed} bytes"), format!("{room} bytes"))
+        })?;
+        fetch.fill(fitting, threads)?;
+        Ok(offsets)
+    }
+
+    /// The records of these numbers, in this order: lent, not copied, where a record lies in a
+    /// mapped file in one piece.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch).
+    pub fn lend(&self, indices: &[u64]) -> Result<Vec<Bytes>> {
+        self.fetch(indices)?.lend()
+    }
+
+    fn fetch(&self, indices: &[u64]) -> Result<Fetch<'_>> {
+        let find = |&index: &u64| {
+            let (file, index) = self.find(index)?;
+            Ok(Wanted { reader: &*file.reader, index })
+        };
+        Fetch::new(indices.iter().map(find).collect::<Result<_>>()?)
     }
 
     /// The records of a range, as a batch.
@@ -187,10 +218,11 @@ impl Dataset {
         Ok(file.reader.locate(local)?.position)
     }
 
-    /// Key and label of record `index`, where it has them.
+    /// Key and label of record `index`, where it has them; the label also from the file beside
+    /// (IDX).
     ///
     /// # Errors
-    /// As [`read`](Dataset::read).
+    /// As [`read`](Dataset::read) and [`RecordReader::label_beside`].
     pub fn tags(&self, index: u64) -> Result<Tags> {
         self.tags_of(index, &self.read(index)?)
     }
@@ -198,10 +230,24 @@ impl Dataset {
     /// [`tags`](Dataset::tags) of a record that was read already.
     ///
     /// # Errors
-    /// As [`read`](Dataset::read).
+    /// As [`tags`](Dataset::tags).
     pub fn tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
         let (file, local) = self.find(index)?;
-        file.reader.tags(local, file.reader.locate(local)?.position, record)
+        let mut tags = file.reader.tags(local, file.reader.locate(local)?.position, record)?;
+        if tags.label.is_none() {
+            tags.label = file.reader.label_beside(local)?;
+        }
+        Ok(tags)
+    }
+
+    /// Key and label of record `index` that its own file holds.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn stored_tags(&self, index: u64) -> Result<Tags> {
+        let (file, local) = self.find(index)?;
+        let position = file.reader.locate(local)?.position;
+        file.reader.tags(local, position, &file.reader.read(local)?)
     }
 
     /// Number of the record with that key (the last one, where a key stands twice), if there is one.
@@ -222,12 +268,17 @@ impl Dataset {
     /// Damage is an error item, after which the iteration goes on with the next intact record;
     /// with [`OpenOptions::skip_damage`] it is passed over.
     pub fn iter(&self) -> Records<&Dataset> {
-        Records { dataset: self, next_file: 0, current: None }
+        Records { dataset: self, next_file: 0, current: None, failure: None }
     }
 
     /// [`iter`](Dataset::iter) for iterations that outlive the caller's hold on the dataset.
     pub fn shared_iter(self: Arc<Self>) -> Records<Arc<Dataset>> {
-        Records { dataset: self, next_file: 0, current: None }
+        Records { dataset: self, next_file: 0, current: None, failure: None }
+    }
+
+    /// All records in order, some at a time; the next come with [`Batches::fill`].
+    pub fn batches(self: Arc<Self>) -> Batches {
+        Batches { dataset: self, next: 0, scan: None }
     }
 
     /// The same open files with readers of their own, which share no lock with this one's: for a
@@ -407,21 +458,65 @@ pub struct Records<D> {
     next_file: usize,
     /// The scan in progress, and what it reads.
     current: Option<(Box<dyn Scan>, Arc<dyn ReadAt>)>,
+    /// What went wrong behind the records of the last batch.
+    failure: Option<Error>,
 }
 
 impl<D: Deref<Target = Dataset>> Records<D> {
-    fn step(&mut self) -> Result<Option<Bytes>> {
+    /// Fills a batch with the next records: `count` of them, or fewer where they come to `bytes`
+    /// bytes (one at least). Empty at the end.
+    ///
+    /// # Errors
+    /// As the iteration; the records before the failure come first.
+    pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
+        batch.clear();
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        while batch.len() < count && (batch.is_empty() || batch.buffer().len() < bytes) {
+            match self.step(|_, record| batch.push(record)) {
+                Ok(Some(())) => {}
+                Ok(None) => break,
+                Err(error) => {
+                    let error = self.failed(error);
+                    if batch.is_empty() {
+                        return Err(error);
+                    }
+                    self.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failure that would come again for ever the file is over.
+    fn failed(&mut self, error: Error) -> Error {
+        if error.kind() != ErrorKind::Corrupt {
+            self.current = None;
+        }
+        error
+    }
+
+    /// Takes the next record; `None` at the end.
+    fn step<R>(&mut self, take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R) -> Result<Option<R>> {
         loop {
             let Some((scan, source)) = &mut self.current else {
                 let Some(file) = self.dataset.files.get(self.next_file) else { return Ok(None) };
                 self.next_file += 1;
-                let window = Window::new(file.source.clone());
-                let scan = file.reader.format().scan(window, &self.dataset.options)?;
+                let input = Input::over(file.source.clone(), file.reader.format());
+                let options = &OpenOptions { notices: false, ..self.dataset.options.clone() };
+                // Records of other formats lie in the file as they are: handing them from one thread
+                // to another would cost more than reading them.
+                let scan = match input.format().capabilities().transformed {
+                    true => scan_ahead(input, options)?,
+                    false => input.scan(options)?,
+                };
                 self.current = Some((scan, file.source.clone()));
                 continue;
             };
             match scan.next_event()? {
-                Event::Record(record) => return Ok(Some(lend(source, record.data))),
+                Event::Record(record) => return Ok(Some(take(source, record.data))),
                 Event::Damage(damage) if !self.dataset.options.skip_damage => {
                     return Err(damage.into_error(source.name()));
                 }
@@ -436,12 +531,53 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
     type Item = Result<Bytes>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step();
-        if step.as_ref().is_err_and(|error| error.kind() != ErrorKind::Corrupt) {
-            // A system error would come again for ever: this file is over.
-            self.current = None;
+        if let Some(error) = self.failure.take() {
+            return Some(Err(error));
         }
-        step.transpose()
+        self.step(lend).map_err(|error| self.failed(error)).transpose()
+    }
+}
+
+/// The records of a dataset in order, some at a time. See [`Dataset::batches`].
+///
+/// Where records are found without a scan they are read as a batch is, on several threads. The
+/// first damage ends that: from there on a scan tells what is wrong and where to go on.
+pub struct Batches {
+    dataset: Arc<Dataset>,
+    next: u64,
+    scan: Option<Records<Arc<Dataset>>>,
+}
+
+impl Batches {
+    /// Fills a batch with the next records, `count` of them where there are as many. Empty at the
+    /// end.
+    ///
+    /// # Errors
+    /// As the iteration with [`Dataset::iter`]: damage is an error once, the records before it come
+    /// first, and the next call goes on behind it.
+    pub fn fill(&mut self, batch: &mut Batch, count: usize) -> Result<()> {
+        let numbered =
+            self.dataset.format().capabilities().random_access && !self.dataset.options.skip_damage;
+        if numbered && self.scan.is_none() {
+            let end = self.next.saturating_add(count as u64).min(self.dataset.len()?);
+            let indices: Vec<u64> = (self.next..end).collect();
+            let threads = self.dataset.options.thread_count();
+            if self.dataset.read_batch_into(&indices, batch, threads).is_ok() {
+                self.next = end;
+                return Ok(());
+            }
+        }
+        let scan = match &mut self.scan {
+            Some(scan) => scan,
+            None => {
+                let mut scan = Arc::clone(&self.dataset).shared_iter();
+                for _ in 0..self.next {
+                    scan.step(|_, _| ())?;
+                }
+                self.scan.insert(scan)
+            }
+        };
+        scan.fill(batch, count, usize::MAX)
     }
 }
 

@@ -32,16 +32,29 @@ pub struct Location {
     pub position: Position,
     /// Bytes to fetch.
     pub span: Range<u64>,
+    /// Where the record's own bytes lie in the span, if they lie there as they are and that is
+    /// known before the span is fetched.
+    pub plain: Option<Plain>,
+}
+
+/// A record that lies in the file as it is: copying it is reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plain {
+    /// The record's bytes.
+    pub range: Range<u64>,
+    /// The CRC-32 (IEEE) they must have, where the format stores one and it is to be verified.
+    pub checksum: Option<u32>,
 }
 
 /// The positions of all records of one file, in order, as (frame, number of items) runs.
 ///
-/// A file of one record a frame costs 16 bytes a record; a GRAIL file 16 bytes a block.
+/// A file of one record a frame costs 8 bytes a record; a GRAIL file 16 bytes a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PositionList {
     /// Frame offsets in order; equal ones are frames of empty records, which take no bytes.
     frames: Vec<u64>,
-    /// Number of records before each frame, so that record -> frame is a binary search.
+    /// Number of records before each frame, so that record -> frame is a binary search. Empty
+    /// while every frame has one record, whose number is then the frame's.
     starts: Vec<u64>,
     count: u64,
 }
@@ -57,12 +70,13 @@ impl PositionList {
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) when the position does not follow the last one.
     pub fn push(&mut self, position: Position) -> Result<()> {
-        let follows = match (self.frames.last(), self.starts.last()) {
-            (Some(&frame), Some(&start)) if position.item > 0 => {
+        let follows = match self.frames.last() {
+            Some(&frame) if position.item > 0 => {
+                let start = self.start(self.frames.len() - 1);
                 frame == position.frame && position.item == self.count - start
             }
-            (Some(&frame), _) => position.frame >= frame,
-            (None, _) => position.item == 0,
+            Some(&frame) => position.frame >= frame,
+            None => position.item == 0,
         };
         if !follows {
             return Err(Error::invalid(format!(
@@ -71,11 +85,38 @@ impl PositionList {
             )));
         }
         if position.item == 0 {
+            if !self.starts.is_empty() {
+                self.starts.push(self.count);
+            }
             self.frames.push(position.frame);
-            self.starts.push(self.count);
+        } else {
+            self.write_out_starts();
         }
         self.count += 1;
         Ok(())
+    }
+
+    /// Number of records before a frame.
+    fn start(&self, frame: usize) -> u64 {
+        self.starts.get(frame).copied().unwrap_or(frame as u64)
+    }
+
+    /// Prepares for a frame with more than one record.
+    fn write_out_starts(&mut self) {
+        if self.starts.is_empty() {
+            self.starts = (0..self.frames.len() as u64).collect();
+        }
+    }
+
+    /// The number of the frame that record `index` lies in.
+    fn run(&self, index: u64) -> Option<usize> {
+        if index >= self.count {
+            return None;
+        }
+        match self.starts.is_empty() {
+            true => usize::try_from(index).ok(),
+            false => self.starts.partition_point(|&start| start <= index).checked_sub(1),
+        }
     }
 
     /// Adds a frame with `items` records (none is fine and adds nothing).
@@ -87,6 +128,9 @@ impl PositionList {
             return Ok(());
         }
         self.push(Position::of_frame(frame))?;
+        if items > 1 {
+            self.write_out_starts();
+        }
         self.count =
             self.count.checked_add(items - 1).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
         Ok(())
@@ -104,8 +148,11 @@ impl PositionList {
         }
         let base = self.count;
         self.count = base.checked_add(other.count).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
+        if !self.starts.is_empty() || !other.starts.is_empty() {
+            self.write_out_starts();
+            self.starts.extend((0..other.frames.len()).map(|frame| base + other.start(frame)));
+        }
         self.frames.extend_from_slice(&other.frames);
-        self.starts.extend(other.starts.iter().map(|start| base + start));
         Ok(())
     }
 
@@ -121,11 +168,20 @@ impl PositionList {
 
     /// Position of record `index`.
     pub fn get(&self, index: u64) -> Option<Position> {
-        if index >= self.count {
-            return None;
-        }
-        let run = self.starts.partition_point(|&start| start <= index) - 1;
-        Some(Position { frame: *self.frames.get(run)?, item: index - self.starts.get(run)? })
+        let run = self.run(index)?;
+        Some(Position { frame: *self.frames.get(run)?, item: index - self.start(run) })
+    }
+
+    /// Position of record `index`, and the offset of the first frame that begins after its own.
+    pub fn get_with_next(&self, index: u64) -> Option<(Position, Option<u64>)> {
+        let run = self.run(index)?;
+        let frame = *self.frames.get(run)?;
+        let next = match self.frames.get(run + 1) {
+            // Frames of empty records begin where the next one does.
+            Some(&next) if next == frame => self.frame_after(frame),
+            next => next.copied(),
+        };
+        Some((Position { frame, item: index - self.start(run) }, next))
     }
 
     /// Number of the record at `position`, if there is one; the last of several (empty records may
@@ -135,8 +191,8 @@ impl PositionList {
         if *self.frames.get(run)? != position.frame {
             return None;
         }
-        let start = *self.starts.get(run)?;
-        let next = self.starts.get(run + 1).copied().unwrap_or(self.count);
+        let start = self.start(run);
+        let next = if run + 1 < self.frames.len() { self.start(run + 1) } else { self.count };
         start.checked_add(position.item).filter(|&index| index < next)
     }
 
@@ -147,8 +203,11 @@ impl PositionList {
 
     /// The runs: (frame offset, number of records in it), in file order.
     pub fn frames(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let ends = self.starts.iter().skip(1).copied().chain(std::iter::once(self.count));
-        self.frames.iter().zip(&self.starts).zip(ends).map(|((&frame, &start), end)| (frame, end - start))
+        let count = |run| match run + 1 < self.frames.len() {
+            true => self.start(run + 1) - self.start(run),
+            false => self.count - self.start(run),
+        };
+        self.frames.iter().enumerate().map(move |(run, &frame)| (frame, count(run)))
     }
 }
 
@@ -168,7 +227,31 @@ mod tests {
         assert_eq!(list.index_of(Position { frame: 8, item: 2 }), Some(2));
         assert_eq!(list.index_of(Position { frame: 8, item: 3 }), None);
         assert_eq!(list.frame_after(8), Some(64));
+        assert_eq!(list.get_with_next(1), Some((Position { frame: 8, item: 1 }, Some(64))));
+        assert_eq!(list.get_with_next(3), Some((Position { frame: 64, item: 0 }, None)));
         assert_eq!(list.frames().collect::<Vec<_>>(), [(8, 3), (64, 1)]);
+    }
+
+    #[test]
+    fn lists_of_single_records_and_of_shared_frames_can_be_joined() {
+        let single = |offsets: &[u64]| {
+            let mut list = PositionList::new();
+            offsets.iter().for_each(|&offset| list.push_frame(offset, 1).unwrap());
+            list
+        };
+        let mut list = single(&[0, 8, 8]);
+        assert_eq!(list.get_with_next(1), Some((Position::of_frame(8), None)));
+        list.append(&single(&[20])).unwrap();
+        assert_eq!(list, single(&[0, 8, 8, 20]));
+        assert_eq!(list.get_with_next(1), Some((Position::of_frame(8), Some(20))));
+        let mut shared = PositionList::new();
+        shared.push_frame(30, 3).unwrap();
+        list.append(&shared).unwrap();
+        list.append(&single(&[40])).unwrap();
+        let all: Vec<_> = (0..9).filter_map(|i| list.get(i).map(|p| (p.frame, p.item))).collect();
+        assert_eq!(all, [(0, 0), (8, 0), (8, 0), (20, 0), (30, 0), (30, 1), (30, 2), (40, 0)]);
+        assert_eq!(list.index_of(Position { frame: 30, item: 2 }), Some(6));
+        assert_eq!(list.frames().map(|(_, items)| items).collect::<Vec<_>>(), [1, 1, 1, 1, 3, 1]);
     }
 
     #[test]

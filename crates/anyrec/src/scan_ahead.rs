@@ -119,6 +119,8 @@ struct ScanAhead {
     end: u64,
     plain: Option<Box<dyn Scan>>,
     threads: Vec<JoinHandle<()>>,
+    /// The process that has the threads.
+    process: u32,
 }
 
 impl ScanAhead {
@@ -137,6 +139,7 @@ impl ScanAhead {
             end: 0,
             plain: None,
             threads: Vec::new(),
+            process: crate::process::generation(),
         };
         for _ in 0..threads {
             let shared = Arc::clone(&scan.shared);
@@ -151,6 +154,9 @@ impl ScanAhead {
 
     /// Gets the next chunk, unless the end is reached or a plain scan takes over.
     fn refill(&mut self) -> Result<()> {
+        if crate::process::generation() != self.process {
+            return self.start_over(Some(Error::invalid("a scan cannot go on in a forked process")));
+        }
         loop {
             let Some((part, messages)) = &self.current else {
                 let Some(messages) = self.parts.as_ref().and_then(|parts| parts.recv().ok()) else {
@@ -266,6 +272,10 @@ impl Scan for ScanAhead {
 impl Drop for ScanAhead {
     fn drop(&mut self) {
         self.stop();
+        if crate::process::generation() != self.process {
+            // The threads are the parent's; here there are none to wait for.
+            return self.threads.drain(..).for_each(std::mem::forget);
+        }
         for thread in self.threads.drain(..) {
             // A panic in it was dealt with when its part did not end.
             let _ = thread.join();

@@ -20,6 +20,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Format, OpenOptions};
+use crate::hint;
 use crate::io::{AtomicFile, Durability, ReadAt, Window, display_name, open_file};
 use crate::position::PositionList;
 use crate::verify;
@@ -49,14 +50,15 @@ impl Table {
         name.into()
     }
 
-    /// Scans a data file and makes its table. Nothing is written.
+    /// Scans a data file and makes its table, telling `progress` the offset reached. Nothing is
+    /// written.
     ///
     /// # Errors
     /// Damage, unless `options.skip_damage`; what the system says.
-    pub fn build(data: &Path, options: &OpenOptions) -> Result<Table> {
+    pub fn build(data: &Path, options: &OpenOptions, progress: &mut dyn FnMut(u64)) -> Result<Table> {
         let source = open_file(data, options.access)?;
         let format = format::identify(&*source, options.format.as_deref())?;
-        let report = verify::verify_source(&source, format, options, &mut |_| {})?;
+        let report = verify::verify_source(&source, format, options, progress)?;
         if let (Some(damage), false) = (report.damage.first(), options.skip_damage) {
             return Err(damage.clone().into_error(source.name()));
         }
@@ -64,7 +66,7 @@ impl Table {
             format: format.id().to_owned(),
             length: source.len(),
             modified: modified(data)?,
-            digest: digest(&source)?,
+            digest: digest(&source, progress)?,
             positions: report.positions,
         })
     }
@@ -94,7 +96,7 @@ impl Table {
         let table = Self::decode(&bytes).map_err(|error| {
             error
                 .in_file(display_name(&path))
-                .with_hint(format!("`anyrec index {}` makes it anew", source.name()))
+                .with_hint(format!("{} makes it anew", hint::command("index", source.name())))
         })?;
         table.check_belongs(&source, data)?;
         Ok(table)
@@ -135,7 +137,7 @@ impl Table {
             return Err(stale(data, "the table is for a file of another length")
                 .expected_found(format!("{} bytes", self.length), format!("{} bytes", source.len())));
         }
-        if self.modified != modified(data)? && self.digest != digest(source)? {
+        if self.modified != modified(data)? && self.digest != digest(source, &mut |_| {})? {
             return Err(stale(data, "the data file has changed since the table was made")
                 .expected_found(hex(&self.digest), "another SHA-256"));
         }
@@ -200,7 +202,7 @@ fn stale(data: &Path, message: &str) -> Error {
     let name = display_name(data);
     Error::new(ErrorKind::Stale, message)
         .in_file(display_name(&Table::path_for(data)))
-        .with_hint(format!("`anyrec index {name}` makes it anew"))
+        .with_hint(format!("{} makes it anew", hint::command("index", &name)))
 }
 
 fn modified(data: &Path) -> Result<(i64, u32)> {
@@ -210,7 +212,8 @@ fn modified(data: &Path) -> Result<(i64, u32)> {
     Ok((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0)))
 }
 
-fn digest(source: &Arc<dyn ReadAt>) -> Result<[u8; 32]> {
+/// A second pass over the bytes: `progress` hears that it goes on, at the end reached before.
+fn digest(source: &Arc<dyn ReadAt>, progress: &mut dyn FnMut(u64)) -> Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut window = Window::new(source.clone());
     loop {
@@ -221,6 +224,7 @@ fn digest(source: &Arc<dyn ReadAt>) -> Result<[u8; 32]> {
         hasher.update(piece);
         let length = piece.len() as u64;
         window.skip(length)?;
+        progress(source.len());
     }
 }
 

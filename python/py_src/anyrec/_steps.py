@@ -62,8 +62,9 @@ class StepSampler:
         """The epoch that was begun last."""
 
     def __len__(self) -> int:
-        start = self.step if self.resumed is None else self.resumed.step
-        return max(0, len(self.source) - start)
+        # An epoch that is gone on with counts in full, as torch's own stateful loader has it:
+        # trainers take the length once, for all epochs.
+        return max(0, len(self.source) - self.step)
 
     def __iter__(self) -> Iterator[Any]:
         # The generator below draws nothing until torch asks for the first batch, as torch draws the
@@ -71,6 +72,14 @@ class StepSampler:
         self.order = Order(self.step) if self.resumed is None else self.resumed
         self.order.running = True
         return self._draw(self.order)
+
+    def has_given_all(self, order: Order) -> bool:
+        """Whether the last batch of an epoch was handed out."""
+        try:
+            return order.running and order.step + order.given >= len(self.source)
+        except TypeError:
+            # A sampler of the user's own need not have a length.
+            return False
 
     def finish(self, order: Order) -> None:
         """Says that an epoch has come to its end."""

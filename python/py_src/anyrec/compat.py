@@ -14,14 +14,16 @@ imported before stays what it is.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import os
+import random
 import sys
 import types
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar, cast
 
 __all__ = ["install", "main"]
 
@@ -36,8 +38,11 @@ _MODULES = {
     "mxnet": None,
     "mxnet.base": None,
     "mxnet.recordio": "anyrec.mxnet",
+    "mxnet.test_utils": None,
 }
 """What each module name stands for; none where the module is made here."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MXNET_VERSION = "1.9.1"
 # Tells a spawned worker, which starts with nothing but its environment, which script it belongs to.
@@ -65,6 +70,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             from .mxnet import MXNetError
 
             module.__dict__["MXNetError"] = MXNetError
+        elif name == "mxnet.test_utils":
+            module.__dict__["with_seed"] = _with_seed
         else:
             # The import system takes what stands here now, so both names mean one module.
             sys.modules[name] = importlib.import_module(str(_MODULES[name]))
@@ -85,6 +92,24 @@ def _fill_mxnet(module: types.ModuleType) -> None:
         "__getattr__": missing,
     }
     module.__dict__.update(contents)
+
+
+def _with_seed(seed: int | None = None) -> Callable[[_Function], _Function]:
+    """For MXNet's own tests: a decorator that seeds Python's and NumPy's random numbers first."""
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def seeded(*arguments: Any, **options: Any) -> Any:
+            import numpy
+
+            chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+            random.seed(chosen)
+            numpy.random.seed(chosen)
+            return function(*arguments, **options)
+
+        return cast(_Function, seeded)
+
+    return decorate
 
 
 def install() -> None:

@@ -72,7 +72,8 @@ def open(
     verify: bool = True,
     skip_damage: bool = False,
     copy: bool = True,
-    access: Literal["auto", "mapped", "positional"] = "auto",
+    access: Literal["auto", "mapped", "positional", "direct"] = "auto",
+    threads: int = 0,
     index_file: bool | Path = True,
     legacy_transform: str | None = None,
     keys: Mapping[str, bytes] | None = None,
@@ -92,7 +93,9 @@ def open(
     :param copy: give records memory of their own. With ``False``, records of a mapped file are
         slices of it: no copy is made, but they change if another program writes into the file, and
         reading them ends the process if it is cut short.
-    :param access: how files are read; ``auto`` maps them on local file systems.
+    :param access: how files are read: ``mapped`` into memory, at positions (``positional``), or past
+        the system's page cache (``direct``); ``auto`` maps them on local file systems.
+    :param threads: threads that work on one batch or scan; 0 for as many as there are cores.
     :param index_file: MXNet: the index file; ``False`` for none.
     :param legacy_transform: GRAIL version 1 packed files: the transformer, as the file does not say.
     :param keys: GRAIL: keys for ``aes-256-gcm``, by id.
@@ -116,6 +119,7 @@ def open(
         "skip_damage": (skip_damage, False),
         "copy": (copy, True),
         "access": (access, "auto"),
+        "threads": (threads, 0),
         "index_file": (index_file, True),
         "legacy_transform": (legacy_transform, None),
         "keys": (keys, None),

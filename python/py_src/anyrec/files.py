@@ -160,6 +160,7 @@ def index(
     *,
     table: bool = False,
     overwrite: bool = False,
+    progress: bool = False,
     **options: Any,
 ) -> Indexed:
     """Writes a file's index, so that records are found without a scan.
@@ -167,6 +168,13 @@ def index(
     MXNet: the ``.idx`` file, keyed by the ids of the image headers where every record has one and
     all differ, by record number otherwise. Other formats, or with ``table``: a table of positions
     beside the file.
+
+    :param path: the data file.
+    :param output: MXNet: the index file (the ``.idx`` beside the data file).
+    :param table: write a table for an MXNet file too.
+    :param overwrite: replace the index file if it exists.
+    :param progress: show a bar (needs tqdm).
+    :param options: of :func:`anyrec.open`.
 
     >>> import anyrec
     >>> with anyrec.create("words.rec") as writer:
@@ -176,15 +184,23 @@ def index(
     >>> done.path, done.records, open("words.idx").read()
     ('words.idx', 2, '0\\t0\\n1\\t12\\n')
     """
-    return Indexed(**_anyrec.index(path, output, table, overwrite, options))
+    with telling(progress, "index", size_of([path])) as tell:
+        return Indexed(**_anyrec.index(path, output, table, overwrite, options, tell))
 
 
-def pack_folder(folder: Path, file: Path, *, overwrite: bool = False) -> int:
+def pack_folder(folder: Path, file: Path, *, overwrite: bool = False, progress: bool = False) -> int:
     """Packs a folder into an FFRecord file, and says how many files are in it.
 
     :class:`anyrec.PackedFolder` reads it without unpacking.
+
+    :param folder: the folder; links in it are followed.
+    :param file: the file to write.
+    :param overwrite: replace the file if it exists.
+    :param progress: show a bar (needs tqdm).
     """
-    return _anyrec.pack_folder(folder, file, overwrite)
+    total = _anyrec.folder_size(folder) if progress else 0
+    with telling(progress, "pack", total) as tell:
+        return _anyrec.pack_folder(folder, file, overwrite, tell)
 
 
 def _text(path: Path) -> str:

@@ -22,12 +22,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from . import _anyrec
 from ._paths import Path
-from .writer import warn_of
+from .writer import Completing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -41,7 +40,7 @@ Header: TypeAlias = Mapping[str, Any] | Mapping[bytes, Any] | Iterable[tuple[str
 Coder: TypeAlias = "Callable[[bytes], Buffer]"
 
 
-class Writer(_anyrec.GrailWriter):
+class Writer(Completing, _anyrec.GrailWriter):
     """Writes a file of version 2, which appears when the writer is closed.
 
     :param path: the file.
@@ -89,28 +88,6 @@ class Writer(_anyrec.GrailWriter):
         }
         options = {name: value for name, value in given.items() if value is not None}
         return super().__new__(cls, path, options, index, skip_header)
-
-    def close(self) -> list[str]:
-        """Completes the file and gives it its name; a second time is fine."""
-        if self.closed:
-            return []
-        notices = super().close()
-        warn_of(notices, self.path)
-        return notices
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 class Scanner(_anyrec.GrailScanner):

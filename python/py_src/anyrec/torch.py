@@ -22,6 +22,7 @@ from __future__ import annotations
 import operator
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,7 +107,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     are those that an unskipped run would give.
 
     ``prefetch_factor`` may be given with any number of workers: without workers it means nothing.
+    With ``skippable=False``, :meth:`set_step` is refused.
     """
+
+    start_method: str | None = None
+    """How workers are started where ``multiprocessing_context`` does not say; torch's way if none."""
 
     def __init__(
         self,
@@ -126,8 +131,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        skippable: bool = True,
         **options: Any,
     ) -> None:
+        self.skippable = skippable
+        if multiprocessing_context is None and num_workers > 0:
+            multiprocessing_context = self.start_method
         # torch >= 2 refuses a prefetch factor without workers; torch < 2 knows no None.
         if num_workers > 0 and prefetch_factor is not None:
             options["prefetch_factor"] = prefetch_factor
@@ -153,6 +162,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             **options,
         )
         self._steps: StepSampler | None = None
+        self._epoch: weakref.ref[_Epoch] | None = None
         if not isinstance(dataset, torch.utils.data.IterableDataset):
             source = self.sampler if self.batch_sampler is None else self.batch_sampler
             self._steps = StepSampler(source, self._gives_lists and not batched)
@@ -175,6 +185,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def set_step(self, step: int) -> None:
         """Begins every epoch at this batch, until it is set again; ``len`` shrinks by as much."""
+        if not self.skippable:
+            raise RuntimeError("set_step() needs a DataLoader with skippable=True")
         step = operator.index(step)
         if step < 0:
             raise ValueError(f"a step cannot be negative: {step}")
@@ -185,9 +197,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def state_dict(self) -> dict[str, Any]:
         """Where the epoch has come to: what :meth:`load_state_dict` needs to go on from there.
 
-        It counts the batches that were handed out, not those that workers have read ahead.
+        It counts the batches that were handed out, not those that workers have read ahead. After
+        the last one it is the state before the next epoch.
         """
         steps = self._stepping()
+        epoch = None if self._epoch is None else self._epoch()
+        if epoch is not None:
+            epoch.settle()
         before = None
         if steps.order.running:
             order, step = steps.order, steps.order.step + steps.order.given
@@ -208,6 +224,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Lets the next epoch be the rest of the one that :meth:`state_dict` was called in.
 
+        ``len`` stays that of a whole epoch, as trainers expect of a loader with a state.
         The epochs after it begin at their first batch (or where :meth:`set_step` says).
         """
         steps = self._stepping()
@@ -224,7 +241,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if steps.resumed is not None and steps.resumed.running:
             # It was gone on with, and left before its end: this is another epoch.
             steps.resumed = None
-        return _Epoch(steps, super().__iter__())
+        epoch = _Epoch(steps, super().__iter__())
+        self._epoch = weakref.ref(epoch)
+        return epoch
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_epoch": None}
 
 
 class _Epoch:
@@ -234,6 +256,8 @@ class _Epoch:
         self._steps = steps
         self._order = steps.order
         self._batches = batches
+        self._ahead: list[Any] = []
+        """A batch that was not expected any more."""
 
     def __iter__(self) -> Self:
         return self
@@ -243,12 +267,21 @@ class _Epoch:
 
     def __next__(self) -> Any:
         try:
-            batch = next(self._batches)
+            batch = self._ahead.pop() if self._ahead else next(self._batches)
         except StopIteration:
             self._steps.finish(self._order)
             raise
         self._order.given += 1
         return batch
+
+    def settle(self) -> None:
+        """Comes to the end of the epoch if all its batches were handed out and nobody has asked
+        for another one yet: only then has the sampler drawn all its random numbers."""
+        if not self._ahead and self._steps.has_given_all(self._order):
+            try:
+                self._ahead.append(next(self._batches))
+            except StopIteration:
+                self._steps.finish(self._order)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)

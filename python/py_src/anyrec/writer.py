@@ -23,24 +23,20 @@ def warn_of(notices: list[str], path: Any, stacklevel: int = 3) -> None:
         warnings.warn(f"{path}: {notice}", NotStored, stacklevel=stacklevel)
 
 
-class Writer(_anyrec.Writer):
-    """Writes records; the file appears when the writer is closed. :func:`anyrec.create` makes one.
-
-    As a context manager it closes the file at the end, unless an exception ends the block: then no
-    file appears, and one that was there before stays as it was. The same happens to a writer that
-    is never closed.
-    """
+class Completing:
+    """What writers have in common: at the end of a ``with`` block their file is completed, unless
+    an exception ends the block."""
 
     __slots__ = ()
 
-    def close(self) -> list[str]:
+    def close(self: Any) -> list[str]:
         """Completes the file and gives it its name; a second time is fine.
 
         What could not be stored is a :class:`NotStored` warning, and returned.
         """
         if self.closed:
             return []
-        notices = super().close()
+        notices: list[str] = super().close()  # type: ignore[misc]
         warn_of(notices, self.path)
         return notices
 
@@ -48,7 +44,7 @@ class Writer(_anyrec.Writer):
         return self
 
     def __exit__(
-        self,
+        self: Any,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
@@ -57,6 +53,17 @@ class Writer(_anyrec.Writer):
             self.close()
         else:
             self.abort()
+
+
+class Writer(Completing, _anyrec.Writer):
+    """Writes records; the file appears when the writer is closed. :func:`anyrec.create` makes one.
+
+    As a context manager it closes the file at the end, unless an exception ends the block: then no
+    file appears, and one that was there before stays as it was. The same happens to a writer that
+    is never closed.
+    """
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.count} records so far"

@@ -430,6 +430,28 @@ def test_dump_into_more_files_than_samples_warns():
     assert FileReader("parts").n == 10
 
 
+def test_dump_writes_several_files_in_processes_of_their_own():
+    class Samples(list):
+        # A class of a function cannot be pickled.
+        def __getitem__(self, index):
+            return str(os.getpid()).encode()
+
+    dump(Samples(range(8)), "parts", nfiles=4, serializer=lambda sample: sample)
+    reader = FileReader("parts")
+    processes = {bytes(sample) for sample in reader.read(range(8))}
+    assert reader.n == 8 and str(os.getpid()).encode() not in processes
+
+
+def test_dump_raises_what_a_process_raises():
+    class Samples(list):
+        def __getitem__(self, index):
+            return [b"a", b"b", b"c"][index]
+
+    with pytest.raises(IndexError, match="out of range"):
+        dump(Samples(range(4)), "parts", nfiles=2)
+    assert not Path("parts/PART_00001.ffr").exists()
+
+
 def test_dump_takes_a_serializer_and_shows_progress(capsys):
     dump([1, "two"], "a.ffr", 1, verbose=True, serializer=pickle.dumps)
     assert [pickle.loads(sample) for sample in FileReader("a.ffr").read([0, 1])] == [1, "two"]

@@ -170,6 +170,23 @@ def test_damaged_file_in_the_folder_is_an_error(just_a_folder):
     assert bytes(PackedFolder("packed.ffr", check_data=False).read("a.txt")) != b"a"
 
 
+def test_reader_and_structure_are_those_of_the_original(just_a_folder):
+    pack_folder(just_a_folder, "a.ffr")
+    folder = PackedFolder("a.ffr")
+    assert folder.reader.n == folder.num_files() + 1 and isinstance(folder.reader, FileReader)
+    # The last sample is the tree, which this test wrote itself and may unpickle.
+    tree = bytes(folder.reader.read_one(folder.reader.n - 1)).removeprefix(b"piouhjgbr")
+    assert folder.structure == pickle.loads(tree)
+    assert type(folder.structure) is OrderedDict
+
+    def kinds_below(node):
+        return {type(child) for child in node.values()} | {
+            kind for child in node.values() if isinstance(child, dict) for kind in kinds_below(child)
+        }
+
+    assert kinds_below(folder.structure) == {int, OrderedDict}
+
+
 def test_folder_is_pickled_by_its_path(just_a_folder):
     pack_folder(just_a_folder, "packed.ffr")
     assert pickle.loads(pickle.dumps(PackedFolder("packed.ffr"))).list("sub") == ["deep"]

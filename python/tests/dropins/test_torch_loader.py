@@ -299,7 +299,7 @@ def test_state_in_the_middle_of_a_shuffled_epoch_goes_on_with_its_rest(workers, 
     torch.manual_seed(99)
     resumed = make()
     resumed.load_state_dict(state)
-    assert len(resumed) == 7 and lists(resumed) == rest
+    assert len(resumed) == 11 and lists(resumed) == rest
     assert len(resumed) == 11
     if generator is not None:
         assert lists(resumed) == following
@@ -313,6 +313,51 @@ def test_state_between_epochs_goes_on_with_the_next():
     resumed = anyrec.torch.DataLoader(Plain(), batch_size=10, shuffle=True, generator=torch.Generator())
     resumed.load_state_dict(state)
     assert state["step"] == 0 and lists(resumed) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("generator", [None, 5])
+def test_state_at_the_last_batch_goes_on_with_the_next_epoch(workers, generator):
+    def make():
+        made = None if generator is None else torch.Generator().manual_seed(generator)
+        return anyrec.torch.DataLoader(
+            Plain(), batch_size=10, shuffle=True, num_workers=workers, generator=made
+        )
+
+    loader = make()
+    epoch = iter(loader)
+    for _ in range(len(loader)):
+        next(epoch)
+    state = loader.state_dict()
+    assert state["step"] == 0 and list(epoch) == []
+    following = lists(loader)
+    resumed = make()
+    resumed.load_state_dict(state)
+    found = lists(resumed)
+    assert sorted(sum(found, [])) == list(range(COUNT))
+    assert generator is None or found == following
+
+
+def test_sampler_that_gives_more_than_it_says_loses_no_batch_to_a_state():
+    class Modest(SequentialSampler):
+        def __len__(self):
+            return 2
+
+    loader = anyrec.torch.DataLoader(Plain(), batch_size=None, sampler=Modest(range(4)))
+    given = []
+    for index in loader:
+        given.append(int(index))
+        loader.state_dict()
+    assert given == [0, 1, 2, 3]
+
+
+def test_loader_is_pickled_in_the_middle_of_an_epoch():
+    loader = anyrec.torch.DataLoader(Plain(), batch_size=10)
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    again = pickle.loads(pickle.dumps(loader))
+    assert again.state_dict() == state
 
 
 def test_state_counts_from_the_step_that_was_set():

@@ -97,7 +97,7 @@ fn check_reader(
     report.compare_lists(format_args!("{access:?} reader: positions"), positions, &found_positions);
     // Backwards, so that order asked for and order in the file differ.
     let backwards: Vec<u64> = (0..count).rev().collect();
-    let batch = reader.read_batch(&backwards)?;
+    let batch = anyrec::format::read_batch(&*reader, &backwards)?;
     let mut found: Vec<Digest> = batch.iter().map(Digest::of).collect();
     found.reverse();
     report.compare_lists(format_args!("{access:?} reader: batch"), records, &found);

@@ -2,6 +2,7 @@
 
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell};
+use crate::progress::Progress;
 use crate::term;
 use anyhow::{Result, bail};
 use anyrec::format::mxnet::Index as IndexFile;
@@ -45,9 +46,11 @@ impl Index {
         let mut options = self.reading.options()?;
         options.skip_damage = self.skip_damage;
         let input = Input::open(&self.path, &options)?;
+        let progress = Progress::new("index", input.length().unwrap_or(0));
+        let mut at = |offset| progress.at(offset);
         let (path, entries, reason, damaged) = if input.format().id() == "mxnet" && !self.table {
             let name = input.name().to_owned();
-            let rebuilt = IndexFile::rebuild(&mut *input.scan(&options)?)?;
+            let rebuilt = IndexFile::rebuild(&mut *input.scan(&options)?, &mut at)?;
             if rebuilt.damaged_stretches > 0 && !self.skip_damage {
                 let places = term::plural(rebuilt.damaged_stretches, "place");
                 return Err(anyrec::Error::corrupt(format!("the file is damaged in {places}"))
@@ -66,10 +69,11 @@ impl Index {
             if self.output.is_some() {
                 bail!("--output is for MXNet's index files: a table always stands beside its file");
             }
-            let table = Table::build(&self.path, &options)?;
+            let table = Table::build(&self.path, &options, &mut at)?;
             let reason = "a table of positions, used whenever the file is opened".to_owned();
             (table.save(&self.path)?, table.positions().len(), reason, false)
         };
+        drop(progress);
         let mut out = Out::new();
         if self.json {
             out.json(&json!({"path": super::path_json(&path), "records": entries, "reason": reason}))?;

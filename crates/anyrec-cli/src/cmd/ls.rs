@@ -134,7 +134,7 @@ impl Ls {
         let columns = self.begin(out, has_tags(dataset.format()))?;
         for index in numbers {
             let record = dataset.read(index)?;
-            let row = self.row(index, dataset.position(index)?, &record, dataset.tags(index)?);
+            let row = self.row(index, dataset.position(index)?, &record, dataset.stored_tags(index)?);
             self.print(out, columns, &row)?;
         }
         Ok(Outcome::Sound)

@@ -1,10 +1,11 @@
 //! `anyrec pack`: a folder into one file.
 
 use crate::output::{Out, Outcome, tell_notices};
+use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
 use anyrec::Error;
-use anyrec::format::ffrecord::packed_folder::pack_folder;
+use anyrec::format::ffrecord::packed_folder::{folder_size, pack_folder};
 use anyrec::format::{self, WriteOptions};
 use clap::Args;
 use serde_json::json;
@@ -47,7 +48,9 @@ impl Pack {
         }
         let mut options = WriteOptions::default();
         options.overwrite = self.force;
-        let written = pack_folder(&self.folder, &self.output, &options)?;
+        let progress = Progress::new("pack", folder_size(&self.folder)?);
+        let written = pack_folder(&self.folder, &self.output, &options, &mut |done| progress.at(done))?;
+        drop(progress);
         // The last record is the tree.
         let files = written.records.saturating_sub(1);
         let mut out = Out::new();

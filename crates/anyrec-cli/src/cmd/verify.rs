@@ -114,7 +114,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
     tell_notices(name, &report.notices);
     if report.records > 0 && !report.is_sound() && name != super::STDIN {
         let kept = term::plural(report.records, "record");
-        tell_hint(&format!("`anyrec repair {name} -o OUT` keeps what is intact ({kept})"));
+        tell_hint(&format!("{} keeps what is intact ({kept})", anyrec::hint::repair(name)));
     }
     Ok(())
 }

@@ -54,3 +54,16 @@ fn names_with_spaces_and_without_a_character_set_work() {
     assert!(session.path(&fixed).exists());
     assert_snapshot!(session.transcript());
 }
+
+#[test]
+fn hints_quote_names_that_a_shell_would_take_apart() {
+    let session = Session::new();
+    let mut data = std::fs::read(golden("ffrecord/bytearray_numpy.ffr")).unwrap();
+    *data.last_mut().unwrap() ^= 1;
+    session.write("two words.ffr", &data);
+    for command in ["verify", "cat"] {
+        let output = session.command(&[command, "two words.ffr"]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("`anyrec repair 'two words.ffr' -o OUT`"), "{told}");
+    }
+}

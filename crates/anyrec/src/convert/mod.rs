@@ -185,7 +185,7 @@ pub fn select(
     let mut sink = Sink::new(output, to, &write, options, || Ok(total))?;
     for (done, number) in numbers.enumerate() {
         let record = dataset.read(number)?;
-        let mut tags = dataset.tags(number)?;
+        let mut tags = dataset.stored_tags(number)?;
         // An MXNet record has its label inside, and stays as it is.
         if dataset.format().id() == format::mxnet::FORMAT.id() {
             tags.label = None;

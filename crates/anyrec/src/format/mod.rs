@@ -4,6 +4,7 @@
 //! the fuzz targets read it. A format is a stateless [`Format`]; it opens a [`RecordReader`],
 //! creates a [`RecordWriter`] and starts a [`Scan`].
 
+pub(crate) mod fetch;
 pub mod ffrecord;
 mod foreign;
 pub mod grail;
@@ -15,6 +16,7 @@ mod scan;
 mod value;
 mod writer;
 
+pub use fetch::read_batch;
 pub use options::{IndexFile, OpenOptions, WriteOptions};
 pub use reader::{Info, RecordReader};
 pub use scan::{Checksum, Content, Damage, Event, Metadata, Notice, Parts, Scan, ScannedRecord};
@@ -58,6 +60,8 @@ pub struct Capabilities {
     pub labels: bool,
     /// All records have one size.
     pub fixed_size: bool,
+    /// Records may be stored compressed, or otherwise not as they are.
+    pub transformed: bool,
     /// Largest record.
     pub max_record: u64,
 }

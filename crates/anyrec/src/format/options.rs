@@ -34,9 +34,12 @@ pub struct OpenOptions {
     pub verify: bool,
     /// Damaged stretches are left out instead of being an error (default false).
     pub skip_damage: bool,
+    /// Scans look for oddities that cost no data, and tell them (default true). Looking takes time
+    /// where every byte must be seen for it.
+    pub notices: bool,
     /// How local files are read.
     pub access: Access,
-    /// Threads that work on one file in [`verify`](crate::verify) and
+    /// Threads that work on one batch, or on one file in [`verify`](crate::verify) and
     /// [`convert`](crate::convert::convert); 0 (the default) for as many as there are cores.
     pub threads: usize,
     /// Bounds on allocations.
@@ -58,6 +61,7 @@ impl Default for OpenOptions {
             format: None,
             verify: true,
             skip_damage: false,
+            notices: true,
             access: Access::Auto,
             threads: 0,
             limits: Limits::default(),
@@ -71,7 +75,7 @@ impl Default for OpenOptions {
 
 impl OpenOptions {
     /// The number of threads that [`threads`](OpenOptions::threads) stands for.
-    pub(crate) fn thread_count(&self) -> usize {
+    pub fn thread_count(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,

@@ -1,15 +1,19 @@
 //! Reading records by number.
 
-use super::value::{ElementType, Key, Tags, Value};
+use super::value::{ElementType, Key, Label, Tags, Value};
 use super::{Content, Format, Notice};
 use crate::batch::Batch;
-use crate::error::{Error, Result};
-use crate::io::{RangeRead, ReadAt};
+use crate::error::Result;
+use crate::io::ReadAt;
 use crate::position::{Location, Position};
 use bstr::BString;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes of frames in memory at once while records are decoded for a batch (one frame at least).
+const FETCHED_TOGETHER: u64 = 32 << 20;
 
 /// What a file says about itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,6 +79,10 @@ pub trait RecordReader: Send + Sync {
     /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
     fn locate(&self, index: u64) -> Result<Location>;
 
+    /// Brings what [`locate`](RecordReader::locate) will look at near the processor, without waiting
+    /// for it: given for many records first, their waits overlap.
+    fn approach(&self, _index: u64) {}
+
     /// The record in `frame`, the bytes of `location.span`; checksums are verified here.
     ///
     /// # Errors
@@ -95,48 +103,33 @@ pub trait RecordReader: Send + Sync {
         })
     }
 
-    /// The records of these numbers, in this order, repeats kept.
+    /// Adds records that do not lie in the file as they are ([`Location::plain`] says so) to a
+    /// batch. Their numbers ascend.
     ///
     /// # Errors
     /// As [`read`](RecordReader::read), for the first record that fails.
-    fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
+    fn read_decoded(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
         let source = self.source();
-        source.check_unchanged()?;
-        let locations = indices.iter().map(|&index| self.locate(index)).collect::<Result<Vec<_>>>()?;
-        let mut batch = Batch::new();
-        if let Some(all) = source.as_slice() {
-            for (&index, location) in indices.iter().zip(&locations) {
-                let frame = usize::try_from(location.span.start)
-                    .ok()
-                    .zip(usize::try_from(location.span.end).ok())
-                    .and_then(|(begin, end)| all.get(begin..end))
-                    .ok_or_else(|| Error::no_such_record(index, 0))?;
-                batch.push(&self.decode(index, location, frame)?);
+        let mut rest = indices;
+        while !rest.is_empty() {
+            let mut locations = Vec::new();
+            let mut together = 0;
+            for &index in rest {
+                let location = self.locate(index)?;
+                together += location.span.end.saturating_sub(location.span.start);
+                if together > FETCHED_TOGETHER && !locations.is_empty() {
+                    break;
+                }
+                locations.push(location);
             }
-            return Ok(batch);
+            let (now, later) = rest.split_at(locations.len());
+            let spans: Vec<Range<u64>> = locations.iter().map(|location| location.span.clone()).collect();
+            for ((&index, location), frame) in now.iter().zip(&locations).zip(source.many_bytes(&spans)?) {
+                batch.push(&self.decode(index, location, &frame)?);
+            }
+            rest = later;
         }
-        let mut in_file_order: Vec<usize> = (0..locations.len()).collect();
-        in_file_order.sort_by_key(|&at| locations.get(at).map(|location| location.span.start));
-        let mut frames: Vec<Vec<u8>> = locations
-            .iter()
-            .map(|location| {
-                let size = location.span.end.saturating_sub(location.span.start);
-                usize::try_from(size).map(|size| vec![0; size]).unwrap_or_default()
-            })
-            .collect();
-        let mut slots: Vec<Option<&mut Vec<u8>>> = frames.iter_mut().map(Some).collect();
-        let mut reads: Vec<RangeRead<'_>> = in_file_order
-            .iter()
-            .filter_map(|&at| {
-                let buffer = slots.get_mut(at)?.take()?;
-                Some(RangeRead { offset: locations.get(at)?.span.start, buffer })
-            })
-            .collect();
-        source.read_ranges(&mut reads)?;
-        for ((&index, location), frame) in indices.iter().zip(&locations).zip(&frames) {
-            batch.push(&self.decode(index, location, frame)?);
-        }
-        Ok(batch)
+        Ok(())
     }
 
     /// Number of the record with that key (the last one, where a key stands twice), if there is one.
@@ -153,5 +146,15 @@ pub trait RecordReader: Send + Sync {
     /// When a companion file that holds them cannot be read.
     fn tags(&self, _index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {
         Ok(Tags::none())
+    }
+
+    /// The label that a file beside this one has for a record, where the format keeps labels apart
+    /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange); [`Stale`](crate::ErrorKind::Stale) where the
+    /// labels are not as many as the records; or when they cannot be read.
+    fn label_beside(&self, _index: u64) -> Result<Option<Label>> {
+        Ok(None)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::value::{ElementType, Value};
 use crate::error::{Error, Result};
+use crate::hint;
 use crate::position::Position;
 use bstr::BString;
 use std::ops::Range;
@@ -127,9 +128,11 @@ pub struct Damage {
 impl Damage {
     /// This damage as the error a reader gives that may not skip it.
     pub fn into_error(self, file: &str) -> Error {
-        Error::corrupt(self.reason).in_file(file).at(self.begin).in_record(self.record).with_hint(format!(
-            "`anyrec verify {file}` lists all damage, `anyrec repair {file} -o OUT` keeps the intact records"
-        ))
+        Error::corrupt(self.reason)
+            .in_file(file)
+            .at(self.begin)
+            .in_record(self.record)
+            .with_hint(hint::damaged(file))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a payload looks like, from its first bytes.
 //!
 //! Signatures first, text last. Nothing is decoded or decompressed and nothing beyond the first
-//! kilobytes is looked at, except for a JPEG's size, which stands behind its metadata segments.
+//! 64 KiB is looked at, except for a JPEG's size, which stands behind its metadata segments.
 
 use super::jpeg_markers;
 use std::fmt;
@@ -87,7 +87,7 @@ pub enum Kind {
     Pickle,
     /// Text that starts like a JSON object or array.
     Json,
-    /// UTF-8 text without control characters.
+    /// UTF-8 text without control characters, in which letters, digits and spaces prevail.
     Text,
     /// Gzip-compressed data.
     Gzip,
@@ -238,8 +238,12 @@ fn first_zip_member_is_npy(zip: &[u8]) -> bool {
     name().is_some_and(|name| name.ends_with(b".npy"))
 }
 
-/// How far text is looked at.
-const TEXT_PREFIX: usize = 1024;
+/// How far text is looked at. Raw pixels of a dark or even picture may be printable for quite a
+/// stretch.
+const TEXT_PREFIX: usize = 64 << 10;
+
+/// A text of fewer characters may be of any, such as `?!` or `----`.
+const SHORT_TEXT: usize = 16;
 
 fn text_kind(payload: &[u8]) -> Kind {
     let prefix = payload.get(..TEXT_PREFIX).unwrap_or(payload);
@@ -260,8 +264,21 @@ fn text_kind(payload: &[u8]) -> Kind {
     match (start.next(), start.next()) {
         (Some('{'), Some('"' | '}') | None) => Kind::Json,
         (Some('['), Some('[' | ']' | '{' | '"' | '-' | '0'..='9') | None) => Kind::Json,
-        _ => Kind::Text,
+        _ if is_wordy(text) => Kind::Text,
+        _ => Kind::Unknown,
     }
+}
+
+/// Whether there are words in a text, more or less: printable pixels are mostly of one value, or
+/// signs between the letters.
+fn is_wordy(text: &str) -> bool {
+    let count = text.chars().count();
+    if count < SHORT_TEXT {
+        return true;
+    }
+    let first = text.chars().next();
+    let wordy = text.chars().filter(|&c| c.is_alphanumeric() || c.is_whitespace()).count();
+    text.chars().any(|c| Some(c) != first) && wordy >= count / 2
 }
 
 #[cfg(test)]
@@ -313,9 +330,28 @@ mod tests {
     }
 
     #[test]
+    fn raw_pixels_in_the_range_of_text_are_bytes() {
+        let dark: Vec<u8> = (b'!'..=b'/').cycle().take(28 * 28).collect();
+        let even = [b'd'; 28 * 28];
+        let mut bright_below = [b'a', b' ', b'b', b'c'].repeat(1024);
+        bright_below.push(0xFF);
+        for pixels in [&dark[..], &even, &bright_below] {
+            assert_eq!(sniff(pixels), Kind::Unknown);
+        }
+        for text in [
+            "1,2,3,4,5,6,7,8,9,10",
+            "if (a[i] != b[i]) { return f(&a); }",
+            "--------",
+            "日本語の文章はこのようです。",
+        ] {
+            assert_eq!(sniff(text.as_bytes()), Kind::Text, "{text}");
+        }
+    }
+
+    #[test]
     fn character_cut_by_the_prefix_is_still_text() {
-        let text = "é".repeat(TEXT_PREFIX);
-        assert_eq!(sniff(format!("x{text}").as_bytes()), Kind::Text);
+        let text = "éa".repeat(TEXT_PREFIX);
+        assert_eq!(sniff(text.as_bytes()), Kind::Text);
     }
 
     proptest! {

@@ -3,8 +3,8 @@
 use super::file::display_name;
 use crate::error::{Error, ErrorKind, Result};
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::NamedTempFile;
@@ -29,14 +29,18 @@ pub enum Durability {
 /// [`remove_partial_files`] removes if it is called in time.
 #[derive(Debug)]
 pub struct AtomicFile {
-    file: BufWriter<Unnamed>,
+    file: Unnamed,
+    /// What waits to be written, and where it goes.
+    buffer: Vec<u8>,
+    offset: u64,
     target: PathBuf,
     overwrite: bool,
     durability: Durability,
 }
 
-/// Large enough that small records cost no system call of their own.
-const BUFFER: usize = 1 << 18;
+/// Small records cost no system call of their own. Writes begin and end at multiples of this: the
+/// system then keeps the file in large pieces, which are faster to write and to read again.
+const BLOCK: usize = 1 << 18;
 
 impl AtomicFile {
     /// Starts a file that will be called `target`.
@@ -67,7 +71,7 @@ impl AtomicFile {
                 .map(|file| Unnamed::Partial(Listed::new(file.path()), file))
                 .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?,
         };
-        Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), target, overwrite, durability })
+        Ok(AtomicFile { file, buffer: Vec::new(), offset: 0, target, overwrite, durability })
     }
 
     /// The name the file will have.
@@ -80,37 +84,73 @@ impl AtomicFile {
         display_name(&self.target)
     }
 
+    /// Leaves the first `length` bytes of a file that has none yet to be written later: a hole, that
+    /// reads as zeros.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn leave_room(&mut self, length: u64) -> Result<()> {
+        self.offset = length;
+        self.file.file().set_len(length).map_err(|error| self.write_error(error))
+    }
+
     /// Writes all of `data` at the end of what was written so far.
     ///
     /// # Errors
     /// What the system says.
-    pub fn append(&mut self, data: &[u8]) -> Result<()> {
-        self.file.write_all(data).map_err(|error| self.write_error(error))
+    pub fn append(&mut self, mut data: &[u8]) -> Result<()> {
+        loop {
+            let end = self.offset + self.buffer.len() as u64;
+            // What is left of a block is no larger than a block.
+            #[allow(clippy::cast_possible_truncation)]
+            let room = BLOCK - (end % BLOCK as u64) as usize;
+            if data.len() < room {
+                self.buffer.extend_from_slice(data);
+                return Ok(());
+            }
+            let mut take = room;
+            if self.buffer.is_empty() {
+                take += (data.len() - room) / BLOCK * BLOCK;
+            }
+            let (now, later) = data.split_at(take);
+            if self.buffer.is_empty() {
+                self.write_at(now, self.offset)?;
+                self.offset += now.len() as u64;
+            } else {
+                self.buffer.extend_from_slice(now);
+                self.flush()?;
+            }
+            data = later;
+        }
     }
 
-    /// Writes `data` over the bytes at `offset`, then goes back to the end.
+    /// Writes `data` over the bytes at `offset`.
     ///
     /// # Errors
     /// What the system says.
     pub fn overwrite_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let patch = |file: &mut BufWriter<Unnamed>| {
-            file.seek(SeekFrom::Start(offset))?;
-            file.write_all(data)?;
-            file.seek(SeekFrom::End(0)).map(drop)
-        };
-        patch(&mut self.file).map_err(|error| self.write_error(error))
+        self.flush()?;
+        self.write_at(data, offset)
     }
 
-    /// Everything written so far, as a file open for reading and writing (its position is shared
-    /// with this writer: use positional calls, or seek back to the end).
+    /// Everything written so far, as a file open for reading and writing at positions.
     ///
     /// # Errors
     /// What the system says.
     pub fn flushed(&mut self) -> Result<&File> {
-        match self.file.flush() {
-            Ok(()) => Ok(self.file.get_ref().file()),
-            Err(error) => Err(self.write_error(error)),
-        }
+        self.flush()?;
+        Ok(self.file.file())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.write_at(&self.buffer, self.offset)?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        self.file.file().write_all_at(data, offset).map_err(|error| self.write_error(error))
     }
 
     /// Gives the file its name. Until this returns, the old file (or none) has it.
@@ -119,10 +159,10 @@ impl AtomicFile {
     /// What the system says; [`Exists`](ErrorKind::Exists) when somebody else made the target
     /// meanwhile and `overwrite` is false.
     pub fn commit(mut self) -> Result<()> {
-        self.flushed()?;
+        self.flush()?;
         let name = self.name();
         let failed = |error| Error::io("cannot finish", error).in_file(name.clone());
-        let file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
+        let file = self.file;
         if self.durability == Durability::Machine {
             file.file().sync_all().map_err(failed)?;
         }
@@ -212,22 +252,6 @@ impl Unnamed {
                 file.persist_noclobber(target).map(drop).map_err(|error| error.error)
             }
         }
-    }
-}
-
-impl Write for Unnamed {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.file().write(data)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file().flush()
-    }
-}
-
-impl Seek for Unnamed {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.file().seek(position)
     }
 }
 

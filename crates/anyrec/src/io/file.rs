@@ -1,11 +1,11 @@
 //! Local files: mapped, or read at positions.
 
+use super::positional::PositionalFile;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,8 +19,12 @@ pub enum Access {
     /// Mapped into memory: no copies, no system calls. A file that another process cuts short
     /// while it is read can end this process, which is why network file systems are not mapped.
     Mapped,
-    /// `pread`.
+    /// Read at positions: many ranges at once by io_uring where the system allows it, else on
+    /// threads.
     Positional,
+    /// As [`Positional`](Access::Positional), past the system's page cache (`O_DIRECT`): for data
+    /// that is read once and is larger than memory. Not every file system can.
+    Direct,
 }
 
 /// Opens a local file for reading.
@@ -30,7 +34,17 @@ pub enum Access {
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     let name = display_name(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
-    let file = File::open(path).map_err(|error| io_error("cannot open", error))?;
+    let mut how = File::options();
+    how.read(true);
+    #[cfg(target_os = "linux")]
+    if access == Access::Direct {
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, libc::O_DIRECT);
+    }
+    let file = how.open(path).map_err(|error| match (access, error.raw_os_error()) {
+        (Access::Direct, Some(libc::EINVAL)) => io_error("cannot open for direct reads", error)
+            .with_hint("not every file system can: use another access"),
+        _ => io_error("cannot open", error),
+    })?;
     let metadata = file.metadata().map_err(|error| io_error("cannot inspect", error))?;
     if !metadata.is_file() {
         return Err(Error::invalid("is not a regular file").in_file(name));
@@ -39,7 +53,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     let map = match access {
         Access::Auto => !on_network_file_system(&common.file),
         Access::Mapped => true,
-        Access::Positional => false,
+        Access::Positional | Access::Direct => false,
     };
     // An empty file cannot be mapped; a pseudo file system may refuse: positional reads serve both.
     if map && common.length > 0 {
@@ -51,7 +65,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
             return Ok(Arc::new(MappedFile { data: Bytes::from_owner(map), common }));
         }
     }
-    Ok(Arc::new(PositionalFile(common)))
+    Ok(Arc::new(PositionalFile::new(common, access == Access::Direct)))
 }
 
 /// A path as messages show it: control characters and invalid UTF-8 escaped.
@@ -107,15 +121,15 @@ fn on_network_file_system(_file: &File) -> bool {
 }
 
 #[derive(Debug)]
-struct LocalFile {
-    name: String,
-    path: PathBuf,
-    length: u64,
-    file: File,
+pub(super) struct LocalFile {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) length: u64,
+    pub(super) file: File,
 }
 
 impl LocalFile {
-    fn check_unchanged(&self) -> Result<()> {
+    pub(super) fn check_unchanged(&self) -> Result<()> {
         let now = self.file.metadata().map_err(|error| self.io_error("cannot inspect", error))?.len();
         if now < self.length {
             return Err(Error::corrupt(format!(
@@ -127,7 +141,7 @@ impl LocalFile {
         Ok(())
     }
 
-    fn io_error(&self, doing: &str, error: std::io::Error) -> Error {
+    pub(super) fn io_error(&self, doing: &str, error: std::io::Error) -> Error {
         Error::io(doing, error).in_file(self.name.clone())
     }
 }
@@ -136,6 +150,23 @@ impl LocalFile {
 struct MappedFile {
     common: LocalFile,
     data: Bytes,
+}
+
+impl MappedFile {
+    /// Gives advice about the whole pages of a range: what shares a page with it may be in use.
+    fn advise(&self, range: Range<u64>, advice: libc::c_int) {
+        let Ok(range) = checked(self, &range) else { return };
+        // SAFETY: asks for a constant of the system.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
+        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
+        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
+            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
+            // dropping them or bringing them in changes nothing that can be seen, and the next look
+            // at them brings them back from the file. The advice may be refused, and then nothing
+            // happens.
+            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), advice) };
+        }
+    }
 }
 
 impl ReadAt for MappedFile {
@@ -163,24 +194,65 @@ impl ReadAt for MappedFile {
         Ok(self.data.slice(checked(self, &range)?))
     }
 
-    fn release(&self, range: Range<u64>) {
-        let Ok(range) = checked(self, &range) else { return };
-        // SAFETY: asks for a constant of the system.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
-        // Whole pages only: what shares a page with the range may be in use.
-        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
-        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
-            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
-            // dropping them changes nothing that can be seen, the next look brings them back from
-            // the file. The advice may be refused, and then nothing happens.
-            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), libc::MADV_DONTNEED) };
+    fn expect(&self, ranges: &[Range<u64>]) {
+        if cold(&self.common.file, ranges) {
+            start_reading(&self.common.file, ranges);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn bring_in(&self, range: Range<u64>) {
+        self.advise(range, libc::MADV_POPULATE_READ);
+    }
+
+    fn release(&self, range: Range<u64>) {
+        self.advise(range, libc::MADV_DONTNEED);
     }
 
     fn check_unchanged(&self) -> Result<()> {
         self.common.check_unchanged()
     }
 }
+
+/// Whether some of the ranges are not in the system's page cache, as far as a few of them tell.
+#[cfg(target_os = "linux")]
+fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
+    use std::os::fd::AsRawFd;
+    const LOOKED_AT: usize = 4;
+    let step = ranges.len().div_ceil(LOOKED_AT).max(1);
+    ranges.iter().step_by(step).filter(|range| range.start < range.end).any(|range| {
+        let mut byte = 0u8;
+        let piece = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+        let Ok(offset) = libc::off_t::try_from(range.end - 1) else { return false };
+        // SAFETY: the descriptor is open, and the one byte may be written.
+        let got = unsafe { libc::preadv2(file.as_raw_fd(), &raw const piece, 1, offset, libc::RWF_NOWAIT) };
+        got < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
+    })
+}
+
+/// Starts to read all of the ranges into the page cache, in file order, and does not wait.
+#[cfg(target_os = "linux")]
+fn start_reading(file: &File, ranges: &[Range<u64>]) {
+    use std::os::fd::AsRawFd;
+    let mut ranges = ranges.to_vec();
+    ranges.sort_unstable_by_key(|range| range.start);
+    for range in ranges {
+        let (begin, size) =
+            (libc::off_t::try_from(range.start), libc::off_t::try_from(range.end - range.start));
+        if let (Ok(begin), Ok(size @ 1..)) = (begin, size) {
+            // SAFETY: the descriptor is open; the call only advises, and may be refused.
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), begin, size, libc::POSIX_FADV_WILLNEED) };
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cold(_file: &File, _ranges: &[Range<u64>]) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_reading(_file: &File, _ranges: &[Range<u64>]) {}
 
 /// Serves `read_ranges` from memory.
 pub(super) fn copy_ranges(source: &dyn ReadAt, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {
@@ -190,45 +262,4 @@ pub(super) fn copy_ranges(source: &dyn ReadAt, data: &[u8], reads: &mut [RangeRe
         read.buffer.copy_from_slice(piece);
     }
     Ok(())
-}
-
-#[derive(Debug)]
-struct PositionalFile(LocalFile);
-
-impl ReadAt for PositionalFile {
-    fn len(&self) -> u64 {
-        self.0.length
-    }
-
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn path(&self) -> Option<&Path> {
-        Some(&self.0.path)
-    }
-
-    fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
-        for read in reads {
-            let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
-            checked(self, &range)?;
-            self.0.file.read_exact_at(read.buffer, read.offset).map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => {
-                    self.check_unchanged().err().unwrap_or_else(|| past_end(self, &range))
-                }
-                _ => self.0.io_error("cannot read", error).at(read.offset),
-            })?;
-        }
-        Ok(())
-    }
-
-    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
-        let mut buffer = vec![0; checked(self, &range)?.len()];
-        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
-        Ok(buffer.into())
-    }
-
-    fn check_unchanged(&self) -> Result<()> {
-        self.0.check_unchanged()
-    }
 }

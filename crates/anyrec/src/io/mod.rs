@@ -5,13 +5,18 @@
 //! Nothing here knows a format.
 
 mod atomic_file;
+mod copy;
 mod file;
 mod memory;
+mod positional;
 mod read_at;
 mod safe_path;
+#[cfg(target_os = "linux")]
+mod uring;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability, remove_partial_files};
+pub(crate) use copy::{bring_near, copy, finish_streaming};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;

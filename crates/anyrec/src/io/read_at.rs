@@ -54,6 +54,13 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// As [`ReadAt::read_ranges`].
     fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
 
+    /// Says that these ranges will be looked at soon: a mapped source brings in what is not in
+    /// memory yet, all at once, where a look at each in turn would wait for each in turn.
+    fn expect(&self, _ranges: &[Range<u64>]) {}
+
+    /// Waits until these bytes are in memory, where that is possible without a copy of them.
+    fn bring_in(&self, _range: Range<u64>) {}
+
     /// Says that these bytes are not needed any more: a mapped source gives their memory back (they
     /// are still there for whoever asks). So a walk over a large file stays small.
     fn release(&self, _range: Range<u64>) {}
@@ -64,6 +71,25 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+impl dyn ReadAt {
+    /// The bytes of many ranges, read together.
+    ///
+    /// # Errors
+    /// As [`ReadAt::read_ranges`].
+    pub fn many_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        if self.as_slice().is_some() {
+            return ranges.iter().map(|range| self.bytes(range.clone())).collect();
+        }
+        let room = |range| Ok(vec![0; checked(self, range)?.len()]);
+        let mut buffers = ranges.iter().map(room).collect::<Result<Vec<Vec<u8>>>>()?;
+        let reads = ranges.iter().zip(&mut buffers);
+        let mut reads: Vec<RangeRead<'_>> =
+            reads.map(|(range, buffer)| RangeRead { offset: range.start, buffer }).collect();
+        self.read_ranges(&mut reads)?;
+        Ok(buffers.into_iter().map(Bytes::from).collect())
     }
 }
 

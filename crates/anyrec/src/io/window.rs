@@ -15,6 +15,8 @@ use std::sync::Arc;
 const FETCH: usize = 1 << 20;
 /// Bytes left behind before they are given back: few enough to stay small, enough to ask rarely.
 const RELEASE: u64 = 4 << 20;
+/// Bytes that another thread brings in ahead of a walk, once it has gone that far.
+const AHEAD: u64 = 4 << 20;
 
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
@@ -27,6 +29,8 @@ pub struct Window {
     consumed: usize,
     /// What lies before was given back.
     released: u64,
+    /// What lies before was asked for ahead of the walk.
+    asked: u64,
 }
 
 enum Origin {
@@ -44,7 +48,7 @@ impl Window {
     pub fn starting_at(source: Arc<dyn ReadAt>, offset: u64) -> Self {
         let offset = offset.min(source.len());
         let mut window = Self::new(source);
-        (window.offset, window.released) = (offset, offset);
+        (window.offset, window.released, window.asked) = (offset, offset, offset + AHEAD);
         window
     }
 
@@ -54,7 +58,7 @@ impl Window {
     }
 
     fn over(origin: Origin) -> Self {
-        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0 }
+        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0, asked: AHEAD }
     }
 
     /// What to call the source in messages.
@@ -121,6 +125,9 @@ impl Window {
                 if self.offset - self.released >= RELEASE {
                     self.release();
                 }
+                if self.offset + AHEAD / 2 >= self.asked {
+                    self.ask_ahead();
+                }
             }
             Origin::Stream { .. } => {
                 while left > 0 {
@@ -142,6 +149,18 @@ impl Window {
         self.released = self.offset;
         if let Origin::Source(source) = &self.origin {
             source.release(behind);
+        }
+    }
+
+    /// Lets another thread bring in what comes next: the walk then does not wait for the system.
+    fn ask_ahead(&mut self) {
+        let begin = self.asked.max(self.offset);
+        let Origin::Source(source) = &self.origin else { return };
+        let end = begin.saturating_add(AHEAD).min(source.len());
+        self.asked = end.max(begin + 1);
+        if begin < end && source.as_slice().is_some() {
+            let source = Arc::clone(source);
+            crate::pool::in_background(move || source.bring_in(begin..end));
         }
     }
 

@@ -114,7 +114,7 @@ impl Job {
     /// Reads records and makes of them what was asked for.
     fn read(&self, indices: &[u64]) -> Result<(Batch, Option<Vec<Option<Label>>>)> {
         let mut records = self.recycler.take();
-        self.source.read_into(indices, &mut records)?;
+        self.source.fill(indices, &mut records)?;
         let labels = self.labels.then(|| {
             let label = |(&index, record): (&u64, &[u8])| Ok(self.source.tags(index, record)?.label);
             indices.iter().zip(records.iter()).map(label).collect::<Result<Vec<_>>>()

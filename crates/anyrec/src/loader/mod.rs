@@ -135,7 +135,7 @@ impl Loader {
         Ok(Loader {
             job: Arc::new(Job { source, plan, on_error, labels, decode, recycler }),
             ahead: Ahead { threads, batches: prefetch as u64, bytes: max_bytes },
-            process: std::process::id(),
+            process: crate::process::generation(),
             epoch: 0,
             consumed: 0,
             begun: false,
@@ -255,11 +255,10 @@ impl Loader {
 
     /// The threads at work, started if there are none in this process.
     fn running(&mut self) -> Result<&Run> {
-        let process = std::process::id();
+        let process = crate::process::generation();
         if self.process != process {
-            // Another thread may have held any lock of the source or the recycler at the fork.
-            let (source, recycler) = (self.job.source.renewed()?, self.job.recycler.renewed());
-            let renewed = Job { source, recycler, ..Job::clone(&self.job) };
+            // Another thread may have held any lock of the source at the fork.
+            let renewed = Job { source: self.job.source.renewed()?, ..Job::clone(&self.job) };
             std::mem::forget(std::mem::replace(&mut self.job, Arc::new(renewed)));
             self.run = None;
             self.process = process;

@@ -1,10 +1,13 @@
 //! Batches to be filled again.
 
 use crate::batch::Batch;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Keeps the memory of batches that were used, for the next ones: large buffers cost more to get
 /// from the system than to fill.
+///
+/// It never waits. When another thread is at it (for ever, in a process forked just then), a batch
+/// has fresh memory, or its memory is let go.
 #[derive(Debug, Clone)]
 pub struct Recycler {
     most: usize,
@@ -13,22 +16,16 @@ pub struct Recycler {
 
 impl Recycler {
     /// Keeps at most that many batches.
-    pub(super) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Recycler { most, free: Arc::default() }
     }
 
-    /// One like it that shares no lock with it.
-    pub(super) fn renewed(&self) -> Self {
-        Self::new(self.most)
-    }
-
     /// An empty batch, with room if there is one to use again.
-    pub(super) fn take(&self) -> Batch {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    pub fn take(&self) -> Batch {
+        self.free.try_lock().ok().and_then(|mut free| free.pop()).unwrap_or_default()
     }
 
-    /// Gives a batch back, whatever it holds. Never waits: its memory is let go when another thread
-    /// is at the list, which in a forked process may be for ever.
+    /// Gives a batch back, whatever it holds.
     pub fn give(&self, mut batch: Batch) {
         batch.clear();
         if let Ok(mut free) = self.free.try_lock()

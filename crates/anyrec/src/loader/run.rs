@@ -71,7 +71,7 @@ impl Run {
             room: Condvar::new(),
             ready: Condvar::new(),
         });
-        let mut run = Run { shared, threads: Vec::new(), process: std::process::id() };
+        let mut run = Run { shared, threads: Vec::new(), process: crate::process::generation() };
         for _ in 0..(ahead.threads as u64).min(steps).min(ahead.batches) {
             let shared = Arc::clone(&run.shared);
             let thread = std::thread::Builder::new().name("anyrec-loader".to_owned());
@@ -83,7 +83,7 @@ impl Run {
 
     /// Whether the threads are in this process.
     pub fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process == crate::process::generation()
     }
 
     /// The next batch: `None` when it is not there by the deadline.

@@ -19,7 +19,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// As [`Dataset::read_batch`]; the batch then holds anything.
-    fn read_into(&self, numbers: &[u64], batch: &mut Batch) -> Result<()>;
+    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()>;
 
     /// Key and label of a record that was read.
     ///
@@ -39,9 +39,8 @@ impl Source for Dataset {
         self.len()
     }
 
-    fn read_into(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
-        *batch = self.read_batch(numbers)?;
-        Ok(())
+    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+        self.read_batch_into(numbers, batch, 1)
     }
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
@@ -70,7 +69,7 @@ impl Source for Dataset {
 /// let dataset = Arc::new(anyrec::open(&path)?);
 /// let selection = Selection::new(dataset, vec![2, 0])?;
 /// let mut batch = anyrec::Batch::new();
-/// selection.read_into(&[0], &mut batch)?;
+/// selection.fill(&[0], &mut batch)?;
 /// assert_eq!(batch.get(0), Some(&b"three"[..]));
 /// # Ok(())
 /// # }
@@ -104,9 +103,9 @@ impl Source for Selection {
         Ok(self.numbers.len() as u64)
     }
 
-    fn read_into(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
         let numbers = numbers.iter().map(|&number| self.number(number)).collect::<Result<Vec<_>>>()?;
-        self.of.read_into(&numbers, batch)
+        self.of.fill(&numbers, batch)
     }
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
@@ -157,7 +156,7 @@ impl Source for Sources {
         Ok(self.starts.last().copied().unwrap_or(0))
     }
 
-    fn read_into(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
         // One batched read a part; the caller's order is restored from the pieces.
         let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.parts.len()];
         let mut places = Vec::with_capacity(numbers.len());
@@ -171,7 +170,7 @@ impl Source for Sources {
         let mut pieces = vec![Batch::new(); self.parts.len()];
         for ((part, list), piece) in self.parts.iter().zip(&wanted).zip(&mut pieces) {
             if !list.is_empty() {
-                part.read_into(list, piece)?;
+                part.fill(list, piece)?;
             }
         }
         batch.clear();

@@ -169,7 +169,7 @@ pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String
             order.push(index);
         }
     }
-    let batch = reader.read_batch(&order).map_err(text)?;
+    let batch = crate::format::read_batch(reader, &order).map_err(text)?;
     let expected = |index: &u64| usize::try_from(*index).ok().and_then(|index| walk.records.get(index));
     if batch.len() != order.len()
         || !batch
@@ -180,7 +180,10 @@ pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String
         return Err("a batch differs from the single records".to_owned());
     }
     for index in [count, count + 1, u64::MAX] {
-        if reader.read(index).is_ok() || reader.locate(index).is_ok() || reader.read_batch(&[index]).is_ok() {
+        if reader.read(index).is_ok()
+            || reader.locate(index).is_ok()
+            || crate::format::read_batch(reader, &[index]).is_ok()
+        {
             return Err(format!("record {index} of {count} is not refused"));
         }
     }

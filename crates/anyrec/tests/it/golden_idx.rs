@@ -159,7 +159,7 @@ fn check_file(entry: &Entry<'_>, manifest: &Manifest) {
         assert_eq!(count, shape.first().copied().unwrap_or(1));
         let records: Vec<_> = (0..count).map(|index| reader.read(index).unwrap()).collect();
         assert_eq!(records, scanned.records);
-        let batch = reader.read_batch(&(0..count).rev().collect::<Vec<_>>()).unwrap();
+        let batch = anyrec::format::read_batch(&reader, &(0..count).rev().collect::<Vec<_>>()).unwrap();
         assert!(batch.iter().eq(records.iter().rev().map(|record| &record[..])));
         assert_eq!(reader.read(count).unwrap_err().kind(), ErrorKind::OutOfRange);
         assert_eq!(sha256(&reader.data().unwrap()), data_hash);

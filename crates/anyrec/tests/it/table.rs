@@ -19,7 +19,7 @@ fn tables_of_all_goldens_hold_the_scans_positions() {
             let data = copy(&path, &folder);
             let mut options = options_for(&path);
             options.format = Some(format.id().to_owned());
-            let table = Table::build(&data, &options).unwrap();
+            let table = Table::build(&data, &options, &mut |_| {}).unwrap();
             table.save(&data).unwrap();
             let loaded = Table::load(&data).unwrap();
             assert_eq!(loaded, table);
@@ -40,7 +40,7 @@ fn tables_of_all_goldens_hold_the_scans_positions() {
 fn a_table_of_other_content_is_stale_and_the_file_still_opens() {
     let folder = tempfile::tempdir().unwrap();
     let data = copy(&crate::manifest::golden("mxnet").join("mod4.rec"), &folder);
-    Table::build(&data, &Default::default()).unwrap().save(&data).unwrap();
+    Table::build(&data, &Default::default(), &mut |_| {}).unwrap().save(&data).unwrap();
     let original = std::fs::read(&data).unwrap();
 
     let mut longer = original.clone();
@@ -72,7 +72,7 @@ fn a_table_of_other_content_is_stale_and_the_file_still_opens() {
 fn a_damaged_table_is_refused_whatever_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let data = copy(&crate::manifest::golden("mxnet").join("magic.rec"), &folder);
-    let path = Table::build(&data, &Default::default()).unwrap().save(&data).unwrap();
+    let path = Table::build(&data, &Default::default(), &mut |_| {}).unwrap().save(&data).unwrap();
     let good = std::fs::read(&path).unwrap();
     for length in 0..good.len() {
         std::fs::write(&path, &good[..length]).unwrap();
@@ -94,8 +94,8 @@ fn a_damaged_file_gets_a_table_only_when_damage_may_be_skipped() {
     bytes[0] ^= 1;
     std::fs::write(&data, bytes).unwrap();
     let mut options = options_for(&data);
-    let error = Table::build(&data, &options).unwrap_err();
+    let error = Table::build(&data, &options, &mut |_| {}).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(0)));
     options.skip_damage = true;
-    assert!(!Table::build(&data, &options).unwrap().positions().is_empty());
+    assert!(!Table::build(&data, &options, &mut |_| {}).unwrap().positions().is_empty());
 }

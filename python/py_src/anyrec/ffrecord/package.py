@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import os
+from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, overload
 
@@ -13,7 +15,7 @@ import numpy.typing as npt
 
 from .. import _anyrec
 from ..errors import AnyrecError, CorruptRecord, InvalidArgument
-from .fileio import _renamed, checked_files
+from .fileio import FileReader, _renamed, checked_files
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -54,6 +56,23 @@ class PackedFolder:
             raise NotPackedError(
                 f"{self.fname} is not a packed folder ({error.reason})", path=error.path, hint=error.hint
             ) from error
+
+    @cached_property
+    def reader(self) -> FileReader:
+        """The file as samples: the packed files, and the tree as the last one."""
+        return FileReader(self.fname, self.check_data)
+
+    @cached_property
+    def structure(self) -> OrderedDict[str, Any]:
+        """The tree: the number of each file's sample, and such a dict for each folder, by name."""
+        structure: OrderedDict[str, Any] = OrderedDict()
+        folders = {"": structure}
+        for path, sample in self._folder.entries():
+            parent, _, name = path.rpartition("/")
+            if sample is None:
+                folders[path] = OrderedDict()
+            folders[parent][name] = folders[path] if sample is None else sample
+        return structure
 
     def num_files(self) -> int:
         """How many files the folder has, at any depth."""

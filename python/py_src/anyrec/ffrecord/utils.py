@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,10 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["dump"]
 
+# As many files are written at once, each by a process of its own.
+_PROCESSES = 16
+
 
 class _Samples(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Any: ...
+
+
+_Serializer = Callable[[Any], "Buffer"]
 
 
 def dump(
@@ -28,7 +36,7 @@ def dump(
     nfiles: int = 1,
     verbose: bool = False,
     *,
-    serializer: Callable[[Any], Buffer] | None = None,
+    serializer: _Serializer | None = None,
 ) -> None:
     """Writes the samples of an indexable object to one or more FFRecord files.
 
@@ -39,6 +47,9 @@ def dump(
         verbose: show a progress bar (needs tqdm).
         serializer: makes bytes of a sample; without it the samples are bytes already.
 
+    Several files are written by up to 16 forked processes, so ``dataset`` and ``serializer`` need
+    not be picklable. What one of them raises is raised here.
+
     >>> from anyrec.ffrecord import FileReader
     >>> from anyrec.ffrecord.utils import dump
     >>> dump([b"a", b"bc", b"def"], "parts", nfiles=2)
@@ -48,8 +59,9 @@ def dump(
     count = len(dataset)
     if nfiles < 1:
         raise ValueError(f"nfiles must be at least 1, not {nfiles}")
+    task = _Task(dataset, verbose, serializer)
     if nfiles == 1:
-        _write(dataset, Path(fname), range(count), verbose, serializer)
+        task.write(Path(fname), range(count))
         return
     folder = Path(fname)
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,21 +69,46 @@ def dump(
     parts = _anyrec.part_files(count, nfiles) or [("PART_00000.ffr", range(0))]
     if len(parts) != nfiles:
         warnings.warn(f"Split into {len(parts)} files rather than {nfiles} files", stacklevel=2)
-    for name, samples in parts:
-        _write(dataset, folder / name, samples, verbose, serializer)
+    with ProcessPoolExecutor(
+        min(_PROCESSES, len(parts)), multiprocessing.get_context("fork"), _begin, (task,)
+    ) as pool:
+        written = [pool.submit(_write, folder / name, samples) for name, samples in parts]
+        try:
+            for file in written:
+                file.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
-def _write(
-    dataset: _Samples,
-    path: Path,
-    samples: range,
-    verbose: bool,
-    serializer: Callable[[Any], Buffer] | None,
-) -> None:
-    with FileWriter(path, len(samples)) as writer:
-        for index in _shown(samples, path.name) if verbose else samples:
-            sample = dataset[index]
-            writer.write_one(sample if serializer is None else serializer(sample))
+class _Task:
+    """What to write, without where."""
+
+    def __init__(self, dataset: _Samples, verbose: bool, serializer: _Serializer | None) -> None:
+        self.dataset = dataset
+        self.verbose = verbose
+        self.serializer = serializer
+
+    def write(self, path: Path, samples: range) -> None:
+        """Writes these samples to a file."""
+        with FileWriter(path, len(samples)) as writer:
+            for index in _shown(samples, path.name) if self.verbose else samples:
+                sample = self.dataset[index]
+                writer.write_one(sample if self.serializer is None else self.serializer(sample))
+
+
+# The task of a worker process, which inherits it: a dataset is not sent through a pipe.
+_task: _Task | None = None
+
+
+def _begin(task: _Task) -> None:
+    global _task
+    _task = task
+
+
+def _write(path: Path, samples: range) -> None:
+    assert _task is not None
+    _task.write(path, samples)
 
 
 def _shown(samples: range, name: str) -> Iterable[int]:

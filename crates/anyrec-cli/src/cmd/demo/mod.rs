@@ -46,7 +46,8 @@ impl Demo {
         out.line(match &self.keep {
             Some(folder) => {
                 let folder = super::show(folder);
-                format!("The files are in {folder}: try `anyrec info {folder}/photos.rec`.")
+                let photos = format!("{folder}/photos.rec");
+                format!("The files are in {folder}: try {}.", anyrec::hint::command("info", &photos))
             }
             None => "The files are gone again; --keep DIR keeps them.".to_owned(),
         })?;

@@ -14,6 +14,7 @@
 //! file with millions of samples allocates nothing per sample.
 
 use crate::error::Result;
+use crate::io::bring_near;
 use bytes::Bytes;
 use std::ops::Range;
 
@@ -118,17 +119,33 @@ impl Table {
 
     /// Checksum of sample `index`; `None` past `N`, or where the file ends before it.
     pub(super) fn checksum(&self, index: u64) -> Option<u32> {
-        let at = HEADER.checked_add(index.checked_mul(4)?).filter(|_| index < self.count)?;
-        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk().map(|stored| u32::from_le_bytes(*stored))
+        self.checksum_entry(index).map(|stored| u32::from_le_bytes(*stored))
     }
 
     /// Offset of sample `index` as stored; `None` past `N`, or where the file ends before it.
     pub(super) fn offset(&self, index: u64) -> Option<i64> {
+        self.offset_entry(index).map(|stored| i64::from_le_bytes(*stored))
+    }
+
+    fn checksum_entry(&self, index: u64) -> Option<&[u8; 4]> {
+        let at = HEADER.checked_add(index.checked_mul(4)?).filter(|_| index < self.count)?;
+        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk()
+    }
+
+    fn offset_entry(&self, index: u64) -> Option<&[u8; 8]> {
         if index >= self.count {
             return None;
         }
         let at = HEADER.checked_add(self.count.checked_mul(4)?)?.checked_add(index.checked_mul(8)?)?;
-        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk().map(|stored| i64::from_le_bytes(*stored))
+        self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk()
+    }
+
+    /// Brings the entries of a sample near, without waiting for them.
+    pub(super) fn approach(&self, index: u64) {
+        if let (Some(checksum), Some(offset)) = (self.checksum_entry(index), self.offset_entry(index)) {
+            bring_near(checksum);
+            bring_near(offset);
+        }
     }
 
     /// Where sample `index` is in a file of `length` bytes.

@@ -65,6 +65,7 @@ impl Format for FfRecord {
             keys: false,
             labels: false,
             fixed_size: false,
+            transformed: false,
             max_record: i64::MAX.unsigned_abs() - HEADER,
         }
     }

@@ -4,9 +4,10 @@ use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
 use crate::error::{Error, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
+use crate::hint;
 use crate::io::ReadAt;
 use crate::limits::Limits;
-use crate::position::{Location, Position};
+use crate::position::{Location, Plain, Position};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -158,9 +159,7 @@ impl Reader {
 
     fn corrupt(&self, message: impl Into<String>) -> Error {
         let file = self.source.name();
-        Error::corrupt(message).in_file(file).with_hint(format!(
-            "`anyrec verify {file}` lists all damage, `anyrec repair {file} -o OUT` keeps the intact records"
-        ))
+        Error::corrupt(message).in_file(file).with_hint(hint::damaged(file))
     }
 }
 
@@ -195,7 +194,13 @@ impl RecordReader for Reader {
             let error = Limits::exceeded("sample of size", size, self.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        Ok(Location { position: Position::of_frame(span.start), span })
+        let checksum = if self.verify { self.table.checksum(index) } else { None };
+        let plain = Some(Plain { range: span.clone(), checksum });
+        Ok(Location { position: Position::of_frame(span.start), span, plain })
+    }
+
+    fn approach(&self, index: u64) {
+        self.table.approach(index);
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

@@ -49,7 +49,8 @@ pub(super) struct FfRecordScan {
 #[derive(Debug)]
 enum Stage {
     Table,
-    Samples(Samples),
+    /// Boxed: it moves with every sample.
+    Samples(Box<Samples>),
     End,
 }
 
@@ -129,7 +130,7 @@ impl FfRecordScan {
     pub(super) fn part(window: Window, options: &OpenOptions, table: Table, samples: Range<u64>) -> Self {
         let begin = window.offset();
         let mut scan = Self::new(window, options).up_to(samples.end);
-        scan.stage = Stage::Samples(Samples {
+        scan.stage = Stage::Samples(Box::new(Samples {
             table,
             // Only gaps between samples are judged by this, and there are none behind the first.
             damaged: false,
@@ -138,7 +139,7 @@ impl FfRecordScan {
             after: begin,
             lost: None,
             second_looks: SECOND_LOOKS,
-        });
+        }));
         scan
     }
 
@@ -183,7 +184,7 @@ impl FfRecordScan {
         }
         let begin = table.boundary(0, table_length, self.length());
         let after = begin.unwrap_or(table_length);
-        Ok(Stage::Samples(Samples {
+        Ok(Stage::Samples(Box::new(Samples {
             table,
             damaged,
             next: 0,
@@ -191,7 +192,7 @@ impl FfRecordScan {
             after,
             lost: None,
             second_looks: SECOND_LOOKS,
-        }))
+        })))
     }
 
     /// The first `length` bytes, or as many as there are, without moving on.
@@ -223,7 +224,7 @@ impl FfRecordScan {
     }
 
     /// Finds the next sample that is where the table says, or finishes.
-    fn advance(&mut self, mut samples: Samples) -> Result<Stage> {
+    fn advance(&mut self, mut samples: Box<Samples>) -> Result<Stage> {
         while samples.next < samples.table.count().min(self.end) {
             let index = samples.next;
             let begin = samples.begin;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, Tags, WriteOptions, Written};
 use crate::io::AtomicFile;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -80,13 +80,8 @@ impl Writer {
             Error::invalid(format!("an FFRecord file cannot hold {} samples", options.count.unwrap_or(0)))
         })?;
         let mut file = AtomicFile::create(path, options.overwrite, options.durability)?;
-        // The room for the table is a hole until `finish` fills it.
-        let name = file.name();
-        let mut inner = file.flushed()?;
-        inner
-            .set_len(begin)
-            .and_then(|()| inner.seek(SeekFrom::End(0)))
-            .map_err(|error| Error::io("cannot write", error).in_file(name))?;
+        // The table's, which `finish` fills in.
+        file.leave_room(begin)?;
         Ok(Writer {
             file,
             count: options.count,

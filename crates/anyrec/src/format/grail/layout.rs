@@ -227,27 +227,46 @@ pub(super) fn chunk_count(payload: usize) -> usize {
 /// # Errors
 /// [`Limit`](crate::ErrorKind::Limit) for a block of more than 2^32 - 1 chunks (128 TiB).
 pub fn encode_block(kind: BlockKind, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let count = chunk_count(payload.len());
+    encode_chunks(kind, [payload, &[]], |chunk| {
+        out.extend_from_slice(chunk);
+        Ok(())
+    })
+}
+
+/// Hands out the chunks of a block whose payload is in two pieces.
+///
+/// # Errors
+/// As [`encode_block`], and what `emit` says.
+pub(super) fn encode_chunks(
+    kind: BlockKind,
+    payload: [&[u8]; 2],
+    mut emit: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let [mut now, mut later] = payload;
+    let count = chunk_count(now.len().saturating_add(later.len()));
     let total = u32::try_from(count)
         .map_err(|_| Error::new(crate::ErrorKind::Limit, format!("a block cannot have {count} chunks")))?;
-    out.reserve(count.saturating_mul(CHUNK));
-    let mut pieces = payload.chunks(MAX_PAYLOAD);
+    let mut chunk = Vec::with_capacity(CHUNK);
     for index in 0..total {
-        let piece = pieces.next().unwrap_or_default();
-        let size = u32::try_from(piece.len()).unwrap_or_default();
-        let mut header = [0u8; 16];
-        for (field, value) in header.chunks_exact_mut(4).zip([0, size, total, index]) {
-            field.copy_from_slice(&value.to_le_bytes());
+        chunk.clear();
+        chunk.resize(CHUNK_HEADER, 0);
+        while chunk.len() < CHUNK && !(now.is_empty() && later.is_empty()) {
+            if now.is_empty() {
+                now = std::mem::take(&mut later);
+            }
+            let (piece, rest) = now.split_at(now.len().min(CHUNK - chunk.len()));
+            chunk.extend_from_slice(piece);
+            now = rest;
         }
-        let mut checksum = crc32fast::Hasher::new();
-        checksum.update(&header);
-        checksum.update(piece);
-        out.extend_from_slice(&kind.magic());
-        out.extend_from_slice(&checksum.finalize().to_le_bytes());
-        out.extend_from_slice(&header);
-        out.extend_from_slice(piece);
-        let padding = MAX_PAYLOAD - piece.len();
-        out.extend(PADDING.repeat(padding.div_ceil(PADDING.len())).get(..padding).unwrap_or_default());
+        let size = u32::try_from(chunk.len() - CHUNK_HEADER).unwrap_or_default();
+        let fields = chunk.iter_mut().skip(12);
+        let values = [0, size, total, index].into_iter().flat_map(u32::to_le_bytes);
+        fields.zip(values).for_each(|(field, value)| *field = value);
+        let checksum = crc32fast::hash(chunk.get(12..).unwrap_or_default());
+        let head = kind.magic().into_iter().chain(checksum.to_le_bytes());
+        chunk.iter_mut().zip(head).for_each(|(field, value)| *field = value);
+        chunk.extend(PADDING.into_iter().cycle().take(CHUNK - chunk.len()));
+        emit(&chunk)?;
     }
     Ok(())
 }

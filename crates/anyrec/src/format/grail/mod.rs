@@ -72,6 +72,7 @@ impl Format for Grail {
             keys: false,
             labels: false,
             fixed_size: false,
+            transformed: true,
             // A block of one item: 2^32 - 1 chunks, less the item's count and size.
             max_record: u32::MAX as u64 * layout::MAX_PAYLOAD as u64 - 11,
         }

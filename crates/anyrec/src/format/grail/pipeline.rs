@@ -37,6 +37,11 @@ impl Pipeline {
         }
     }
 
+    /// Whether there is nothing to do to blocks, and none is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.chain.is_empty() && self.results.is_empty()
+    }
+
     /// Whether no more block may be submitted before a result is taken.
     pub(super) fn is_full(&self) -> bool {
         self.results.len() >= self.parallelism

@@ -15,6 +15,7 @@ use super::scan::GrailScan;
 use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader, Scan};
+use crate::hint;
 use crate::io::{ReadAt, Window};
 use crate::limits::Limits;
 use crate::position::{Location, Position, PositionList};
@@ -146,11 +147,8 @@ impl Opened {
     /// Adds file, offset and hint to an error about the file's bytes.
     pub(super) fn place(&self, error: Error, offset: u64) -> Error {
         let name = self.source.name();
-        let hint = format!(
-            "`anyrec verify {name}` lists all damage, `anyrec repair {name} -o OUT` keeps the intact records"
-        );
         let wants_hint = error.kind() == ErrorKind::Corrupt && error.hint().is_none();
-        let error = if wants_hint { error.with_hint(hint) } else { error };
+        let error = if wants_hint { error.with_hint(hint::damaged(name)) } else { error };
         error.in_file(name).at(offset)
     }
 }
@@ -292,9 +290,13 @@ impl RecordReader for Reader {
     }
 
     fn locate(&self, index: u64) -> Result<Location> {
-        let position = self.position(index)?;
-        let end = self.positions()?.frame_after(position.frame).unwrap_or(self.opened.source.len());
-        Ok(Location { position, span: position.frame..end.min(self.opened.source.len()) })
+        let positions = self.positions()?;
+        let length = self.opened.source.len();
+        let (position, next) = positions.get_with_next(index).ok_or_else(|| {
+            Error::no_such_record(index, positions.len()).in_file(self.opened.source.name())
+        })?;
+        let end = next.unwrap_or(length).min(length);
+        Ok(Location { position, span: position.frame..end, plain: None })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
@@ -318,31 +320,18 @@ impl RecordReader for Reader {
         self.item(index, position, &block)
     }
 
-    fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
-        self.opened.source.check_unchanged()?;
-        let mut in_file_order = indices.to_vec();
-        in_file_order.sort_unstable();
-        in_file_order.dedup();
+    fn read_decoded(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
         // Records are copied out at once: a slice would keep its whole block in memory.
-        let mut found = Batch::new();
         let mut held: Option<(u64, Arc<Block>)> = None;
-        for &index in &in_file_order {
+        for &index in indices {
             let position = self.position(index)?;
             let block = match held.take() {
                 Some((frame, block)) if frame == position.frame => block,
                 _ => self.block(index, position.frame)?,
             };
-            found.push(&self.item(index, position, &block)?);
+            batch.push(&self.item(index, position, &block)?);
             held = Some((position.frame, block));
         }
-        if in_file_order == indices {
-            return Ok(found);
-        }
-        let mut batch = Batch::new();
-        for index in indices {
-            let at = in_file_order.binary_search(index).ok();
-            batch.push(at.and_then(|at| found.get(at)).unwrap_or_default());
-        }
-        Ok(batch)
+        Ok(())
     }
 }

@@ -381,7 +381,8 @@ impl GrailScan {
 
     /// A frame that cannot be decoded is damage, unless the fault is not the file's.
     fn damage_or_fail(&mut self, span: Range<u64>, error: Error) -> Result<()> {
-        if matches!(error.kind(), ErrorKind::Io | ErrorKind::Limit) {
+        // What a transformer or the system failed at says nothing about the bytes.
+        if error.kind() != ErrorKind::Corrupt {
             return Err(error.in_file(self.window.name()).at(span.start));
         }
         self.damage(span, &error);

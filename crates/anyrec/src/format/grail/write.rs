@@ -316,12 +316,28 @@ impl<'a> Writer<'a> {
     }
 
     fn end_block(&mut self) -> Result<()> {
-        let sizes = std::mem::take(&mut self.sizes);
-        let data = std::mem::take(&mut self.data);
-        let mut block = Vec::with_capacity(data.len() + 2 * sizes.len() + 10);
+        let mut sizes = std::mem::take(&mut self.sizes);
+        let mut data = std::mem::take(&mut self.data);
+        let items = sizes.len() as u64;
+        let mut block = Vec::new();
         layout::put_item_list(&sizes, &mut block);
+        if self.pipeline.is_idle() {
+            // Nothing is to be done to the block: its memory serves the next one too.
+            self.write_body([&block, &data], items).map_err(|error| self.fail(error))?;
+            sizes.clear();
+            data.clear();
+            (self.sizes, self.data) = (sizes, data);
+            return Ok(());
+        }
+        block.reserve_exact(data.len());
         block.extend_from_slice(&data);
-        self.submit(BlockKind::Body, sizes.len() as u64, block)
+        self.submit(BlockKind::Body, items, block)
+    }
+
+    fn write_body(&mut self, block: [&[u8]; 2], items: u64) -> Result<()> {
+        self.write_header()?;
+        let frame = self.write_block(BlockKind::Body, block)?;
+        self.tell_positions(frame, items)
     }
 
     fn submit(&mut self, kind: BlockKind, items: u64, block: Vec<u8>) -> Result<()> {
@@ -349,9 +365,11 @@ impl<'a> Writer<'a> {
         let Some((kind, items)) = self.in_flight.pop_front() else { return Ok(()) };
         result
             .and_then(|stored| {
+                if kind == BlockKind::Body {
+                    return self.write_body([&stored, &[]], items);
+                }
                 self.write_header()?;
-                let frame = self.write_block(kind, &stored)?;
-                if kind == BlockKind::Body { self.tell_positions(frame, items) } else { Ok(()) }
+                self.write_block(kind, [&stored, &[]]).map(drop)
             })
             .map_err(|error| self.fail(error))
     }
@@ -363,7 +381,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.owes_header = false;
-        self.write_block(BlockKind::Header, &self.header_block()).map(drop)
+        self.write_block(BlockKind::Header, [&self.header_block(), &[]]).map(drop)
     }
 
     fn header_block(&self) -> Vec<u8> {
@@ -374,15 +392,14 @@ impl<'a> Writer<'a> {
         block
     }
 
-    /// Writes a block and says where it begins.
-    fn write_block(&mut self, kind: BlockKind, stored: &[u8]) -> Result<u64> {
-        let mut chunks = Vec::new();
-        layout::encode_block(kind, stored, &mut chunks)?;
-        if let Some(sink) = &mut self.sink {
-            sink.append(&chunks)?;
-        }
+    /// Writes a block, given in two pieces, and says where it begins.
+    fn write_block(&mut self, kind: BlockKind, stored: [&[u8]; 2]) -> Result<u64> {
         let begin = self.offset;
-        self.offset += chunks.len() as u64;
+        let Writer { sink, offset, .. } = self;
+        layout::encode_chunks(kind, stored, |chunk| {
+            *offset += chunk.len() as u64;
+            sink.as_mut().map_or(Ok(()), |sink| sink.append(chunk))
+        })?;
         Ok(begin)
     }
 

@@ -98,6 +98,7 @@ impl Format for Idx {
             keys: false,
             labels: false,
             fixed_size: true,
+            transformed: false,
             // What a header can say; `Header::new` refuses more.
             max_record: i64::MAX.unsigned_abs(),
         }

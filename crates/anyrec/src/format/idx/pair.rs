@@ -6,7 +6,6 @@
 
 use super::array::numbers;
 use super::read::Reader;
-use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Info, Label, OpenOptions, RecordReader, Tags};
 use crate::io::ReadAt;
@@ -79,6 +78,12 @@ enum Role {
 /// ```
 pub fn partner(path: &Path) -> Option<PathBuf> {
     partners(path)?.1.into_iter().find(|candidate| candidate.is_file())
+}
+
+/// The labels beside a file of images; none for any other file.
+pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
+    let (role, candidates) = partners(path)?;
+    candidates.into_iter().find(|candidate| role == Role::Images && candidate.is_file())
 }
 
 /// What `path` is by its name, and what its partner may be called, likeliest first.
@@ -176,12 +181,7 @@ impl Pair {
     /// # Errors
     /// [`Stale`](ErrorKind::Stale) where there are not as many labels as images.
     pub fn of(images: Reader, labels: Reader) -> Result<Self> {
-        let (expected, found) = (images.count()?, labels.count()?);
-        if expected != found {
-            return Err(Error::new(ErrorKind::Stale, "the labels are not those of the images")
-                .expected_found(format!("{expected} labels"), found)
-                .in_file(labels.source().name()));
-        }
+        check_belongs(&labels, images.count()?)?;
         Ok(Pair { images, labels })
     }
 
@@ -191,13 +191,29 @@ impl Pair {
     /// # Errors
     /// As [`RecordReader::read`].
     pub fn label(&self, index: u64) -> Result<Label> {
-        let bytes = self.labels.read(index)?;
-        let values = numbers(self.labels.header().dtype(), &bytes);
-        Ok(match (self.labels.header().item_shape(), values.as_slice()) {
-            ([], &[value]) => Label::Scalar(value),
-            _ => Label::Array(values),
-        })
+        label_of(&self.labels, index)
     }
+}
+
+/// An error unless there are so many labels.
+pub(super) fn check_belongs(labels: &Reader, images: u64) -> Result<()> {
+    let found = labels.count()?;
+    if images == found {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Stale, "the labels are not those of the images")
+        .expected_found(format!("{images} labels"), found)
+        .in_file(labels.source().name()))
+}
+
+/// Label `index` of a file of labels.
+pub(super) fn label_of(labels: &Reader, index: u64) -> Result<Label> {
+    let bytes = labels.read(index)?;
+    let values = numbers(labels.header().dtype(), &bytes);
+    Ok(match (labels.header().item_shape(), values.as_slice()) {
+        ([], &[value]) => Label::Scalar(value),
+        _ => Label::Array(values),
+    })
 }
 
 impl RecordReader for Pair {
@@ -227,10 +243,6 @@ impl RecordReader for Pair {
 
     fn read(&self, index: u64) -> Result<Bytes> {
         self.images.read(index)
-    }
-
-    fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
-        self.images.read_batch(indices)
     }
 
     fn tags(&self, index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {

@@ -3,15 +3,19 @@
 //! The header says where every record is, so nothing is scanned. A plain file that lies in memory
 //! (mapped) lends its records. A gzipped one is inflated whole when the first record is asked
 //! for, and spans are those of the uncompressed file.
+//!
+//! The labels of images stand in a file of their own, which is opened when the first is asked for.
 
 use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
+use super::pair;
 use crate::error::{Error, Result};
-use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
-use crate::io::{ReadAt, Window, open_file};
+use crate::format::{Format, Info, Label, Notice, OpenOptions, RecordReader};
+use crate::hint;
+use crate::io::{Access, ReadAt, Window, open_file};
 use crate::limits::Limits;
-use crate::position::{Location, Position};
+use crate::position::{Location, Plain, Position};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -42,6 +46,7 @@ pub struct Reader {
     /// The same, where the file is gzipped.
     inflated: Option<Arc<Inflated>>,
     header: Header,
+    access: Access,
     verify: bool,
     skip_damage: bool,
     limits: Limits,
@@ -49,6 +54,8 @@ pub struct Reader {
     runs: OnceLock<Vec<Range<u64>>>,
     /// What inflating said about the records of a gzipped file.
     stretches: OnceLock<Vec<Stretch>>,
+    /// The labels beside the file, if there are any.
+    labels: OnceLock<Option<Box<Reader>>>,
 }
 
 impl Reader {
@@ -73,11 +80,13 @@ impl Reader {
             source: inflated.clone().map_or(source, |inflated| inflated),
             inflated,
             header,
+            access: options.access,
             verify: options.verify,
             skip_damage: options.skip_damage,
             limits: options.limits.clone(),
             runs: OnceLock::new(),
             stretches: OnceLock::new(),
+            labels: OnceLock::new(),
         })
     }
 
@@ -158,7 +167,7 @@ impl Reader {
         Error::corrupt(message)
             .expected_found(format!("{} bytes", self.header.file_length()), format!("{found} bytes"))
             .in_file(name)
-            .with_hint(format!("`anyrec repair {name} -o OUT` keeps the first {kept} records"))
+            .with_hint(format!("{} keeps the first {kept} records", hint::repair(name)))
     }
 
     /// Bytes that are there, of those the header promises and perhaps more.
@@ -211,6 +220,27 @@ impl Reader {
             0 => Position { frame: FIXED as u64, item: number },
             _ => Position::of_frame(self.header.span(number).start),
         })
+    }
+
+    /// The labels beside the file, if there are any.
+    fn labels(&self) -> Result<Option<&Reader>> {
+        if self.labels.get().is_none() {
+            let opened = self.source.path().and_then(pair::labels_beside).map(|path| {
+                let options = OpenOptions {
+                    access: self.access,
+                    verify: self.verify,
+                    limits: self.limits.clone(),
+                    ..OpenOptions::default()
+                };
+                let labels = Reader::open(path, &options)?;
+                let images = self.header.record_count().map_err(|error| error.in_file(self.source.name()))?;
+                pair::check_belongs(&labels, images)?;
+                Ok(Box::new(labels))
+            });
+            let opened = opened.transpose()?;
+            let _ = self.labels.set(opened);
+        }
+        Ok(self.labels.get().and_then(Option::as_deref))
     }
 
     /// Number in the file of the record that is given out as `index`.
@@ -289,7 +319,8 @@ impl RecordReader for Reader {
         let size = self.header.record_size();
         Limits::check("record size", size, size, self.limits.record)
             .map_err(|error| error.in_file(self.source.name()).at(span.start).in_record(number))?;
-        Ok(Location { position: self.position(number)?, span })
+        let plain = Some(Plain { range: span.clone(), checksum: None });
+        Ok(Location { position: self.position(number)?, span, plain })
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
@@ -304,6 +335,11 @@ impl RecordReader for Reader {
                 .in_record(index));
         }
         Ok(Cow::Borrowed(frame))
+    }
+
+    fn label_beside(&self, index: u64) -> Result<Option<Label>> {
+        let number = self.number(index)?;
+        self.labels()?.map(|labels| pair::label_of(labels, number)).transpose()
     }
 }
 

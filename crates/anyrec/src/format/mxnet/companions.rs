@@ -3,6 +3,7 @@
 use super::index_file::{Index, LOST_OFFSET, show};
 use crate::error::{Error, Result};
 use crate::format::{IndexFile, Notice, OpenOptions};
+use crate::hint;
 use crate::io::{ReadAt, display_name};
 use crate::position::{Position, PositionList};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub(super) fn check(
 ) -> Result<Vec<Notice>> {
     let Some(path) = index_path(source, options)? else { return Ok(Vec::new()) };
     let called = format!("index file {}", name(&path));
-    let hint = format!("`anyrec index {}` writes it anew", source.name());
+    let hint = format!("{} writes it anew", hint::command("index", source.name()));
     let index = match Index::load(&path, options.access, None) {
         Ok(index) => index,
         // Only reading itself may fail here; a file full of nonsense is a finding.

@@ -152,7 +152,7 @@ impl<'r> InsightFace<'r> {
         let rebuilt = match reader.index()? {
             Some(_) => None,
             None => {
-                let rebuilt = Index::rebuild(&mut reader.scan_from(0)?)?;
+                let rebuilt = Index::rebuild(&mut reader.scan_from(0)?, &mut |_| {})?;
                 notices.push(Notice::new(format!("there is no index file; {}", rebuilt.reason)));
                 Some(rebuilt.index)
             }

@@ -69,6 +69,7 @@ impl Format for Mxnet {
             keys: true,
             labels: true,
             fixed_size: false,
+            transformed: false,
             max_record: MAX_RECORD,
         }
     }

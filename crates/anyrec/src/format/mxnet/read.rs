@@ -25,9 +25,10 @@ use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
-use crate::io::{RangeRead, ReadAt, Window};
+use crate::hint;
+use crate::io::{RangeRead, ReadAt, Window, bring_near};
 use crate::limits::Limits;
-use crate::position::{Location, Position, PositionList};
+use crate::position::{Location, Plain, Position, PositionList};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -144,7 +145,7 @@ impl Reader {
         let index = self.index()?.ok_or_else(|| {
             Error::unsupported("records have no keys, as there is no index file")
                 .in_file(self.source.name())
-                .with_hint(format!("`anyrec index {}` writes one", self.source.name()))
+                .with_hint(format!("{} writes one", hint::command("index", self.source.name())))
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
@@ -376,6 +377,16 @@ impl Reader {
         Ok(self.ends_of_records(std::slice::from_ref(&stretch))?.into_iter().next().flatten())
     }
 
+    /// The record at the beginning of a span, if that lies in memory and the record is one part.
+    fn plain(&self, span: Range<u64>) -> Option<Plain> {
+        let ahead = self.source.as_slice()?.get(usize::try_from(span.start).ok()?..)?;
+        let part = PartHeader::at_start_of(ahead).filter(|part| part.kind.ends_record())?;
+        let begin = span.start + PartHeader::SIZE as u64;
+        let fits =
+            part.size() <= span.end - span.start && u64::from(part.length) <= self.options.limits.record;
+        fits.then(|| Plain { range: begin..begin + u64::from(part.length), checksum: None })
+    }
+
     /// The record in `frame`, the bytes of `begin..end`.
     fn record_in<'a>(
         &self,
@@ -405,18 +416,21 @@ impl Reader {
                 format!("the record reaches past byte {end}, where the index file has the next: {fault}");
             return self.stale(what).at(begin);
         }
-        Error::corrupt(fault.to_string()).in_file(self.source.name()).at(begin).with_hint(format!(
-            "`anyrec verify {0}` lists all damage, `anyrec repair {0} -o OUT` keeps the intact records",
-            self.source.name()
-        ))
+        Error::corrupt(fault.to_string())
+            .in_file(self.source.name())
+            .at(begin)
+            .with_hint(hint::damaged(self.source.name()))
     }
 
     /// An error about the index file; the place is one in the data file.
     fn stale(&self, message: String) -> Error {
         let name = self.source.name();
-        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(format!(
-            "the index file belongs to other data, or the data changed since: `anyrec index {name}` writes it anew"
-        ))
+        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(
+            format!(
+                "the index file belongs to other data, or the data changed since: {} writes it anew",
+                hint::command("index", name)
+            ),
+        )
     }
 
     fn past_end(&self, begin: u64) -> Error {
@@ -490,8 +504,8 @@ impl RecordReader for Reader {
 
     fn locate(&self, index: u64) -> Result<Location> {
         let Numbering { positions, ends, from_index } = self.numbering()?;
-        let position = positions
-            .get(index)
+        let (position, next) = positions
+            .get_with_next(index)
             .ok_or_else(|| Error::no_such_record(index, positions.len()).in_file(self.source.name()))?;
         let begin = position.frame;
         let length = self.source.len();
@@ -504,13 +518,21 @@ impl RecordReader for Reader {
             };
             return Err(error.in_record(index));
         }
-        let next = positions.frame_after(begin).unwrap_or(length).min(length);
-        let mut end = ends.get(&begin).copied().unwrap_or(next);
+        let mut end = ends.get(&begin).copied().unwrap_or_else(|| next.unwrap_or(length).min(length));
         if end - begin > LONG_STRETCH && self.source.as_slice().is_none() {
             // Positions say only where records begin: do not fetch what lies behind this one.
             end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
         }
-        Ok(Location { position, span: begin..end })
+        Ok(Location { position, span: begin..end, plain: self.plain(begin..end) })
+    }
+
+    fn approach(&self, index: u64) {
+        let Some(Ok(numbering)) = self.numbering.get() else { return };
+        let begin = numbering.positions.get(index).and_then(|position| usize::try_from(position.frame).ok());
+        let header = begin.zip(self.source.as_slice()).and_then(|(begin, all)| all.get(begin..));
+        if let Some(header) = header.and_then(<[u8]>::first_chunk::<{ PartHeader::SIZE }>) {
+            bring_near(header);
+        }
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {

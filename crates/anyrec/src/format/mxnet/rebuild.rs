@@ -37,7 +37,7 @@ pub struct Rebuilt {
 }
 
 impl Index {
-    /// Makes an index from the records of a scan.
+    /// Makes an index from the records of a scan, telling `progress` the offset reached.
     ///
     /// ```
     /// use anyrec::format::mxnet::{FORMAT, Index, KeySource};
@@ -47,7 +47,7 @@ impl Index {
     ///
     /// let bytes = b"\x0a\x23\xd7\xce\x01\0\0\0a\0\0\0\x0a\x23\xd7\xce\0\0\0\0";
     /// let window = Window::new(Arc::new(MemorySource::new("x.rec", bytes.to_vec())));
-    /// let rebuilt = Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default())?)?;
+    /// let rebuilt = Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default())?, &mut |_| {})?;
     /// assert_eq!(rebuilt.key_source, KeySource::Ordinals);
     /// assert_eq!(rebuilt.index.to_bytes()?, b"0\t0\n1\t12\n");
     /// # Ok::<(), anyrec::Error>(())
@@ -55,7 +55,7 @@ impl Index {
     ///
     /// # Errors
     /// As the scan's. Damage is no error; it is listed in the result.
-    pub fn rebuild(scan: &mut dyn Scan) -> Result<Rebuilt> {
+    pub fn rebuild(scan: &mut dyn Scan, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
         let mut offsets = Vec::new();
         let mut ids = Ids::default();
         let mut damaged_stretches = 0;
@@ -64,8 +64,12 @@ impl Index {
                 Event::Record(record) => {
                     ids.add(record.data);
                     offsets.push(record.position.frame);
+                    progress(record.span.end);
                 }
-                Event::Damage(_) => damaged_stretches += 1,
+                Event::Damage(damage) => {
+                    damaged_stretches += 1;
+                    progress(damage.end);
+                }
                 Event::End => break,
                 _ => {}
             }

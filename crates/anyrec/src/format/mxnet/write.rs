@@ -12,6 +12,7 @@ use super::index_file::append_line;
 use super::layout::{self, MAX_RECORD, PartHeader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{IndexFile, Key, Label, Notice, RecordWriter, Tags, WriteOptions, Written};
+use crate::hint;
 use crate::io::AtomicFile;
 use std::path::{Path, PathBuf};
 
@@ -209,12 +210,14 @@ impl Writer {
         match self.index {
             IndexOutput::All(index) | IndexOutput::Keyed(index) => index.commit().map_err(|error| {
                 error.with_hint(format!(
-                    "the data file is complete; `anyrec index {name}` writes its index file"
+                    "the data file is complete; {} writes its index file",
+                    hint::command("index", &name)
                 ))
             })?,
             IndexOutput::WithFirstKey(path) if path.is_file() => notices.push(Notice::new(format!(
-                "{} was left as it is and does not belong to this file; `anyrec index {name}` writes it anew",
-                companions::name(&path)
+                "{} was left as it is and does not belong to this file; {} writes it anew",
+                companions::name(&path),
+                hint::command("index", &name)
             ))),
             IndexOutput::None | IndexOutput::WithFirstKey(_) => {}
         }

@@ -171,7 +171,7 @@ fn files_read_scan_and_rewrite_as_the_original_says() {
             let read: Vec<Digest> = (0..count).map(|index| digest(&reader.read(index).unwrap())).collect();
             assert_eq!(read, expected, "{name}");
             let backwards: Vec<u64> = (0..count).rev().collect();
-            let batch = reader.read_batch(&backwards).unwrap();
+            let batch = anyrec::format::read_batch(&reader, &backwards).unwrap();
             assert!(batch.iter().map(digest).eq(expected.iter().rev().cloned()), "{name}");
             assert!(reader.validate().is_ok());
             let info = reader.info().unwrap();

@@ -107,7 +107,8 @@ fn mutated_files_read_as_the_original_reads_them() {
                     None => reader.read(which.as_u64().unwrap()).map(|sample| vec![digest(&sample)]),
                     Some(which) => {
                         let which: Vec<u64> = which.iter().map(|index| index.as_u64().unwrap()).collect();
-                        reader.read_batch(&which).map(|batch| batch.iter().map(digest).collect())
+                        anyrec::format::read_batch(&reader, &which)
+                            .map(|batch| batch.iter().map(digest).collect())
                     }
                 };
                 assert_outcome(outcome, ours, &format!("{name}, {which}"));

@@ -119,7 +119,7 @@ fn restore(packed: &PackedFolder, folder: &Path) {
 fn pack(folder: &Path) -> Vec<u8> {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("packed.ffr");
-    pack_folder(folder, &file, &WriteOptions::default()).unwrap();
+    pack_folder(folder, &file, &WriteOptions::default(), &mut |_| {}).unwrap();
     std::fs::read(file).unwrap()
 }
 
@@ -283,14 +283,17 @@ fn links_are_followed_and_loops_refused() {
 
     let file = folder.join("out.ffr");
     std::os::unix::fs::symlink("..", folder.join("real/up")).unwrap();
-    let error = pack_folder(folder, &file, &WriteOptions::default()).unwrap_err();
+    let error = pack_folder(folder, &file, &WriteOptions::default(), &mut |_| {}).unwrap_err();
     assert!(error.message().contains("a loop without end"), "{error}");
     std::fs::remove_file(folder.join("real/up")).unwrap();
     std::os::unix::fs::symlink("nowhere", folder.join("real/broken")).unwrap();
-    assert_eq!(pack_folder(folder, &file, &WriteOptions::default()).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(
+        pack_folder(folder, &file, &WriteOptions::default(), &mut |_| {}).unwrap_err().kind(),
+        ErrorKind::Io
+    );
     std::fs::remove_file(folder.join("real/broken")).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(folder.join("real/socket")).unwrap();
-    let error = pack_folder(folder, &file, &WriteOptions::default()).unwrap_err();
+    let error = pack_folder(folder, &file, &WriteOptions::default(), &mut |_| {}).unwrap_err();
     assert!(error.message().contains("neither a file nor a folder"), "{error}");
     drop(socket);
     assert!(!file.exists());
@@ -380,7 +383,7 @@ fn packing_is_streamed_into_the_counted_writer() {
     let large: Vec<u8> = (0..3_000_000u32).map(|i| i.to_le_bytes()[1]).collect();
     std::fs::write(folder.join("large"), &large).unwrap();
     let file = temporary.path().join("large.ffr");
-    let written = pack_folder(&folder, &file, &WriteOptions::default()).unwrap();
+    let written = pack_folder(&folder, &file, &WriteOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(written.records, 2);
     let packed = open(&std::fs::read(&file).unwrap());
     assert_eq!(packed.read_one("large").unwrap(), large);

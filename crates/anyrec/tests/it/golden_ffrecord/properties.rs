@@ -61,7 +61,7 @@ proptest! {
             std::fs::write(path, content).unwrap();
         }
         let packed = temporary.path().join("packed.ffr");
-        pack_folder(&folder, &packed, &WriteOptions::default()).unwrap();
+        pack_folder(&folder, &packed, &WriteOptions::default(), &mut |_| {}).unwrap();
         let source = anyrec::io::open_file(&packed, anyrec::io::Access::Auto).unwrap();
         let packed = PackedFolder::open(source, &OpenOptions::default()).unwrap();
         let target = temporary.path().join("target");

@@ -167,7 +167,7 @@ fn read_all(reader: &dyn RecordReader) -> Vec<Vec<u8>> {
     let count = reader.count().unwrap();
     let single: Vec<Vec<u8>> = (0..count).map(|index| reader.read(index).unwrap().to_vec()).collect();
     let backwards: Vec<u64> = (0..count).rev().chain(0..count.min(2)).collect();
-    let batch = reader.read_batch(&backwards).unwrap();
+    let batch = anyrec::format::read_batch(reader, &backwards).unwrap();
     for (at, &index) in backwards.iter().enumerate() {
         let index = usize::try_from(index).unwrap();
         assert_eq!(batch.get(at).unwrap(), single[index]);

@@ -35,7 +35,8 @@ fn check_bytes(manifest: &Manifest, file: &Entry<'_>) {
 fn check_rebuilt_index(manifest: &Manifest, path: &str) {
     let data = manifest.file(&path.replace(".rec2idx.idx", ".rec"));
     let window = Window::new(open_file(&data, Access::Auto).unwrap());
-    let rebuilt = Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default()).unwrap()).unwrap();
+    let rebuilt =
+        Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default()).unwrap(), &mut |_| {}).unwrap();
     assert_eq!(rebuilt.key_source, KeySource::Ordinals);
     assert!(rebuilt.reason.contains("record numbers"), "{}", rebuilt.reason);
     assert_eq!(rebuilt.damaged_stretches, 0);
@@ -75,7 +76,7 @@ fn check_data_file(manifest: &Manifest, file: &Entry<'_>) {
                 assert_eq!(reader.locate(number).unwrap().position.frame, offsets[number as usize]);
             }
             let backwards: Vec<u64> = (0..records.len() as u64).rev().collect();
-            let batch = reader.read_batch(&backwards).unwrap();
+            let batch = anyrec::format::read_batch(&*reader, &backwards).unwrap();
             assert!(batch.iter().eq(records.iter().rev().map(Vec::as_slice)));
             assert!(reader.read(records.len() as u64).is_err());
         }
@@ -184,7 +185,8 @@ fn check_index(manifest: &Manifest, file: &Entry<'_>, records: &[Vec<u8>], offse
     } else {
         // Image records: the ids are the keys, so the index can be made from the data alone.
         let window = Window::new(open_file(&path, Access::Auto).unwrap());
-        let rebuilt = Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default()).unwrap()).unwrap();
+        let rebuilt =
+            Index::rebuild(&mut *FORMAT.scan(window, &OpenOptions::default()).unwrap(), &mut |_| {}).unwrap();
         assert_eq!(rebuilt.key_source, KeySource::ImageIds);
         assert_eq!(rebuilt.index, index);
     }

@@ -191,7 +191,7 @@ fn reading_goes_on_behind_a_record_found_by_its_key() {
 fn a_span_that_reaches_past_the_record_decodes() {
     let data = three();
     let reader = Reader::open(super::memory(&data), &OpenOptions::default()).unwrap();
-    let location = anyrec::Location { position: anyrec::Position::of_frame(0), span: 0..36 };
+    let location = anyrec::Location { position: anyrec::Position::of_frame(0), span: 0..36, plain: None };
     assert_eq!(&*reader.decode(0, &location, &data).unwrap(), b"a");
 }
 

@@ -72,7 +72,8 @@ fn a_set_with_its_header_last_is_read_by_keys() {
 fn a_set_without_its_index_file_is_read_by_the_ids_of_its_records() {
     let (_folder, path) = set(&USUAL, |options| options.index_file = Some(IndexFile::None));
     let reader = open(&path);
-    let rebuilt = anyrec::format::mxnet::Index::rebuild(&mut reader.scan_from(0).unwrap()).unwrap();
+    let rebuilt =
+        anyrec::format::mxnet::Index::rebuild(&mut reader.scan_from(0).unwrap(), &mut |_| {}).unwrap();
     assert_eq!(rebuilt.key_source, KeySource::ImageIds);
     assert_eq!(rebuilt.index.key(5), Some(Key::Int(0)));
     let faces = InsightFace::open(&reader).unwrap();
@@ -86,7 +87,8 @@ fn equal_ids_make_a_rebuilt_index_count() {
     let (_folder, path) = set(&[(7, &[0.0], JPEG), (8, &[0.0], JPEG), (7, &[0.0], JPEG)], |options| {
         options.index_file = Some(IndexFile::None);
     });
-    let rebuilt = anyrec::format::mxnet::Index::rebuild(&mut open(&path).scan_from(0).unwrap()).unwrap();
+    let rebuilt =
+        anyrec::format::mxnet::Index::rebuild(&mut open(&path).scan_from(0).unwrap(), &mut |_| {}).unwrap();
     assert_eq!(rebuilt.key_source, KeySource::Ordinals);
     assert_eq!(rebuilt.reason, "keys are record numbers, as records 0 and 2 have the same id 7");
     assert!(rebuilt.index.keys().eq([0, 1, 2].map(Key::Int)));

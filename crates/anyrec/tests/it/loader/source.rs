@@ -73,7 +73,7 @@ impl Source for Numbers {
         Ok(self.count)
     }
 
-    fn read_into(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
         let mut gate = self.gate.lock().unwrap();
         gate.begun += 1;
         gate.most_ahead = gate.most_ahead.max(gate.begun - gate.delivered);

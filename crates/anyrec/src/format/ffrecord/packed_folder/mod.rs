@@ -10,7 +10,7 @@
 mod pack;
 mod unpack;
 
-pub use pack::pack_folder;
+pub use pack::{folder_size, pack_folder};
 pub use unpack::{UnpackOptions, Unpacked};
 
 use super::read::Reader;
@@ -64,7 +64,7 @@ impl Default for ListOptions {
 /// std::fs::create_dir_all(folder.join("2024")).unwrap();
 /// std::fs::write(folder.join("2024/sea.txt"), "blue").unwrap();
 ///
-/// pack_folder(&folder, &file, &WriteOptions::default())?;
+/// pack_folder(&folder, &file, &WriteOptions::default(), &mut |_| {})?;
 /// let packed = PackedFolder::open(open_file(&file, Access::Auto)?, &OpenOptions::default())?;
 /// assert_eq!(packed.read_one("2024/sea.txt")?, "blue");
 /// assert_eq!(packed.list("", &Default::default())?, ["2024"]);
@@ -137,7 +137,7 @@ impl PackedFolder {
     /// As [`PackedFolder::read_one`].
     pub fn read(&self, paths: &[impl AsRef<[u8]>]) -> Result<Batch> {
         let samples = paths.iter().map(|path| self.sample(path.as_ref())).collect::<Result<Vec<u64>>>()?;
-        self.reader.read_batch(&samples)
+        crate::format::read_batch(&self.reader, &samples)
     }
 
     /// Paths of what a folder holds, relative to it and in stored order; each folder comes before
@@ -172,6 +172,21 @@ impl PackedFolder {
             }
         }
         Ok(paths)
+    }
+
+    /// All files and folders below this one, in order: their paths, and the number of a file's
+    /// sample.
+    pub fn entries(&self) -> Vec<(BString, Option<u64>)> {
+        let mut entries = Vec::new();
+        let mut walk = self.tree.walk(self.tree.root());
+        while let Some((path, node)) = walk.next_entry() {
+            let sample = match node {
+                Node::File(sample) => Some(sample),
+                Node::Folder(_) => None,
+            };
+            entries.push((path.to_owned(), sample));
+        }
+        entries
     }
 
     /// Whether a file or folder has the path.

@@ -9,34 +9,68 @@ use crate::format::{WriteOptions, Written};
 use crate::io::display_name;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Packs a folder into a new file, as the original's `pack_folder` under Python 3.11 does, byte
 /// for byte. Names are sorted by code point, links are followed, empty folders are kept. Files
-/// are copied piece by piece, so memory holds the tree and no file.
+/// are copied piece by piece, so memory holds the tree and no file. `progress` is told how many of
+/// the files' bytes, [`folder_size`] in all, were copied.
 ///
 /// # Errors
 /// A link that leads back to a folder around it, something that is neither file nor folder, or
 /// what the system says; or as [`Writer::create`]. Then the file does not appear.
-pub fn pack_folder(folder: &Path, file: &Path, options: &WriteOptions) -> Result<Written> {
-    let (tree, count) = collect(folder)?;
+pub fn pack_folder(
+    folder: &Path,
+    file: &Path,
+    options: &WriteOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Written> {
+    let Collected { tree, count, .. } = collect(folder)?;
     let sample = sample_of(&tree)?;
     let mut options = options.clone();
     options.count = Some(count + 1);
     let mut writer = Writer::create(file, &options)?;
+    let mut reached = 0;
     let mut walk = tree.walk(tree.root());
     while let Some((path, node)) = walk.next_entry() {
         if let Node::File(_) = node {
             let path = folder.join(OsStr::from_bytes(path));
             let in_file = |error: Error| error.in_file(display_name(&path));
             let content = File::open(&path).map_err(|error| in_file(Error::io("cannot open", error)))?;
+            let content = Telling { content, reached: &mut reached, progress: &mut *progress };
             writer.append_from(content).map_err(in_file)?;
         }
     }
     writer.append(&sample)?;
     writer.finish()
+}
+
+/// How many bytes the files below a folder have together, as [`pack_folder`] would pack them.
+///
+/// # Errors
+/// As [`pack_folder`], before it begins to write.
+pub fn folder_size(folder: &Path) -> Result<u64> {
+    collect(folder).map(|collected| collected.bytes)
+}
+
+/// A file's content that tells how much of it was read.
+struct Telling<'a> {
+    content: File,
+    /// Bytes read, of all files so far.
+    reached: &'a mut u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Read for Telling<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.content.read(buffer)?;
+        *self.reached += got as u64;
+        (self.progress)(*self.reached);
+        Ok(got)
+    }
 }
 
 /// A folder whose entries are being collected.
@@ -61,12 +95,21 @@ impl Open {
     }
 }
 
-/// The tree below a folder, with its files numbered in order, and how many they are.
-fn collect(folder: &Path) -> Result<(Tree, u64)> {
+/// What is below a folder.
+struct Collected {
+    /// The names, with the files numbered in order.
+    tree: Tree,
+    /// How many files there are.
+    count: u64,
+    /// Their bytes together.
+    bytes: u64,
+}
+
+fn collect(folder: &Path) -> Result<Collected> {
     let mut builder = TreeBuilder::new();
     let root = builder.folder()?;
     let mut open = vec![Open::new(folder.to_owned(), root)?];
-    let mut count = 0;
+    let (mut count, mut bytes) = (0, 0u64);
     while let Some(at) = open.last_mut() {
         let Some(name) = at.names.pop() else {
             open.pop();
@@ -90,11 +133,12 @@ fn collect(folder: &Path) -> Result<(Tree, u64)> {
         } else if metadata.is_file() {
             builder.attach(parent, name, Node::File(count))?;
             count += 1;
+            bytes = bytes.saturating_add(metadata.len());
         } else {
             return Err(
                 Error::invalid("is neither a file nor a folder and cannot be packed").in_file(shown())
             );
         }
     }
-    Ok((builder.finish(root)?, count))
+    Ok(Collected { tree: builder.finish(root)?, count, bytes })
 }

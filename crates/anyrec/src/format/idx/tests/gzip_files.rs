@@ -208,7 +208,7 @@ fn a_promise_alone_takes_no_memory() {
     let file = Header::new(ElementType::F64, vec![1 << 31, 1 << 20]).unwrap().encode();
     let reader = open(&member(&file), &OpenOptions::default());
     assert_eq!(reader.read(0).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(reader.read_batch(&[0, 1]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(crate::format::read_batch(&reader, &[0, 1]).unwrap_err().kind(), ErrorKind::Corrupt);
     let mut unlimited = OpenOptions::default();
     unlimited.limits.decompressed = u64::MAX;
     let error = open(&member(&file), &unlimited).array().unwrap_err();

@@ -76,3 +76,43 @@ fn labels_of_other_images_are_refused() {
     assert_eq!(error.kind(), ErrorKind::Stale);
     assert_eq!((error.expected(), error.found()), (Some("2 labels"), Some("3")));
 }
+
+#[test]
+fn a_dataset_of_images_has_the_labels_beside_it_as_tags() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("a-images-idx3-ubyte.gz");
+    let labels = folder.path().join("a-labels-idx1-ubyte");
+    write(&images, ElementType::U8, &[1, 2], &[b"ab", b"cd"]);
+    let label = |path: &Path, index| {
+        let dataset = crate::open(path)?;
+        assert_eq!(dataset.read(0)?.len(), dataset.read(1)?.len());
+        assert_eq!(dataset.stored_tags(index)?.label, None);
+        Ok(dataset.tags(index)?.label)
+    };
+    assert_eq!(label(&images, 1).unwrap(), None);
+
+    write(&labels, ElementType::U8, &[], &[&[7], &[9]]);
+    assert_eq!(label(&images, 0).unwrap(), Some(Label::Scalar(7.0)));
+    assert_eq!(label(&images, 1).unwrap(), Some(Label::Scalar(9.0)));
+    assert_eq!(label(&labels, 1).unwrap(), None);
+
+    std::fs::remove_file(&labels).unwrap();
+    write(&labels, ElementType::U8, &[], &[&[7], &[9], &[11]]);
+    let error: crate::Error = label(&images, 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stale);
+    assert!(error.to_string().contains("expected 2 labels, found 3"), "{error}");
+}
+
+#[test]
+fn labels_keep_to_their_images_where_damaged_ones_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("a-images-idx3-ubyte");
+    write(&images, ElementType::U8, &[1, 2], &[b"ab", b"cd"]);
+    write(&folder.path().join("a-labels-idx1-ubyte"), ElementType::U8, &[], &[&[7], &[9]]);
+    let whole = std::fs::read(&images).unwrap();
+    std::fs::write(&images, &whole[..whole.len() - 1]).unwrap();
+    let options = OpenOptions { skip_damage: true, ..OpenOptions::default() };
+    let dataset = crate::Dataset::open(&[&images], &options).unwrap();
+    assert_eq!(dataset.len().unwrap(), 1);
+    assert_eq!(dataset.tags(0).unwrap().label, Some(Label::Scalar(7.0)));
+}

@@ -1,0 +1,314 @@
+//! Many records at once: located first, then fetched together, verified, and put into the caller's
+//! order in one buffer.
+
+use super::RecordReader;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::io::{RangeRead, bring_near, copy, finish_streaming};
+use crate::pool::side_by_side;
+use crate::position::{Location, Plain};
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes that make it worth waking another thread.
+const WORTH_A_THREAD: u64 = 512 << 10;
+
+/// A batch of this size leaves no room for anything else in the processor's caches.
+const LARGER_THAN_CACHES: u64 = 8 << 20;
+
+/// The records of one reader with these numbers, in this order, repeats kept.
+///
+/// # Errors
+/// As [`RecordReader::read`], for the first record that fails.
+pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
+    let wanted = indices.iter().map(|&index| Wanted { reader, index }).collect();
+    let mut batch = Batch::new();
+    Fetch::new(wanted)?.into_batch(&mut batch, 1)?;
+    Ok(batch)
+}
+
+/// A record that is wanted, and the reader that has it.
+pub(crate) struct Wanted<'a> {
+    pub(crate) reader: &'a dyn RecordReader,
+    pub(crate) index: u64,
+}
+
+/// Records that were located, so that the size of each is known.
+pub(crate) struct Fetch<'a> {
+    wanted: Vec<Wanted<'a>>,
+    /// The numbers (in `wanted`) of the records of each source, with a reader that has them.
+    by_source: Vec<(&'a dyn RecordReader, Vec<usize>)>,
+    locations: Vec<Location>,
+    /// Those that do not lie in their file as they are.
+    decoded: Batch,
+    /// For each of `wanted` that is there: its number in `decoded`.
+    decoded_at: Vec<Option<usize>>,
+    offsets: Vec<u64>,
+}
+
+impl<'a> Fetch<'a> {
+    /// Locates the records, and reads those that must be decoded to know their size.
+    pub(crate) fn new(wanted: Vec<Wanted<'a>>) -> Result<Self> {
+        let by_source = by_source(&wanted);
+        for (reader, _) in &by_source {
+            reader.source().check_unchanged()?;
+        }
+        for wanted in &wanted {
+            wanted.reader.approach(wanted.index);
+        }
+        let locations = wanted
+            .iter()
+            .map(|wanted| wanted.reader.locate(wanted.index))
+            .collect::<Result<Vec<Location>>>()?;
+        let mut fetch = Fetch {
+            wanted,
+            by_source,
+            locations,
+            decoded: Batch::new(),
+            decoded_at: Vec::new(),
+            offsets: Vec::new(),
+        };
+        fetch.ask_for_all();
+        if fetch.locations.iter().any(|location| location.plain.is_none()) {
+            fetch.decode()?;
+        }
+        let mut end = 0;
+        fetch.offsets.reserve(fetch.wanted.len() + 1);
+        fetch.offsets.push(end);
+        for at in 0..fetch.wanted.len() {
+            end += fetch.size(at);
+            fetch.offsets.push(end);
+        }
+        Ok(fetch)
+    }
+
+    /// Puts the records into a batch, in place of what it has.
+    pub(crate) fn into_batch(mut self, batch: &mut Batch, threads: usize) -> Result<()> {
+        let offsets = std::mem::take(&mut self.offsets);
+        let filled = batch.lay_out(offsets).and_then(|buffer| self.fill(buffer, threads));
+        filled.inspect_err(|_| batch.clear())
+    }
+
+    /// The records as slices of their sources where those are in memory, else as slices of a buffer
+    /// of their own.
+    pub(crate) fn lend(self) -> Result<Vec<Bytes>> {
+        let in_memory = |at: usize| self.plain_bytes(at).is_some_and(|(_, bytes)| bytes.is_some());
+        if !(0..self.wanted.len()).all(in_memory) {
+            let mut batch = Batch::new();
+            self.into_batch(&mut batch, 1)?;
+            let (buffer, offsets) = batch.into_parts();
+            let buffer = Bytes::from(buffer);
+            let place = |pair: &[u64]| match pair {
+                // The offsets are the buffer's.
+                #[allow(clippy::cast_possible_truncation)]
+                &[begin, end] => buffer.slice(begin as usize..end as usize),
+                _ => Bytes::new(),
+            };
+            return Ok(offsets.windows(2).map(place).collect());
+        }
+        let lend = |(at, wanted): (usize, &Wanted<'_>)| {
+            let Some((plain, Some(bytes))) = self.plain_bytes(at) else { return Ok(Bytes::new()) };
+            if plain.checksum.is_some_and(|checksum| crc32fast::hash(bytes) != checksum) {
+                return Err(self.damaged(at, bytes));
+            }
+            wanted.reader.source().bytes(plain.range.clone())
+        };
+        self.wanted.iter().enumerate().map(lend).collect()
+    }
+
+    /// Where each record will begin in the buffer, and, last, how large that must be.
+    pub(crate) fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    fn size(&self, at: usize) -> u64 {
+        match (self.plain(at), self.decoded_record(at)) {
+            (Some(plain), _) => plain.range.end.saturating_sub(plain.range.start),
+            (None, record) => record.len() as u64,
+        }
+    }
+
+    fn plain(&self, at: usize) -> Option<&Plain> {
+        self.locations.get(at).and_then(|location| location.plain.as_ref())
+    }
+
+    fn decoded_record(&self, at: usize) -> &[u8] {
+        let number = self.decoded_at.get(at).copied().flatten();
+        number.and_then(|number| self.decoded.get(number)).unwrap_or_default()
+    }
+
+    /// Lets the sources fetch what is not in memory yet, all at once.
+    fn ask_for_all(&self) {
+        for (reader, places) in &self.by_source {
+            let locations = places.iter().filter_map(|&at| self.locations.get(at));
+            let ranges: Vec<Range<u64>> = locations
+                .map(|location| location.plain.as_ref().map_or(&location.span, |plain| &plain.range).clone())
+                .collect();
+            reader.source().expect(&ranges);
+        }
+        for at in 0..self.wanted.len() {
+            if let Some((_, Some(bytes))) = self.plain_bytes(at) {
+                bring_near(bytes);
+            }
+        }
+    }
+
+    /// Reads the records that do not lie in their file as they are: file by file, in file order,
+    /// each once.
+    fn decode(&mut self) -> Result<()> {
+        let mut decoded_at = vec![None; self.wanted.len()];
+        for (reader, places) in &self.by_source {
+            let mut places: Vec<(u64, usize)> = places
+                .iter()
+                .copied()
+                .filter(|&at| self.plain(at).is_none())
+                .filter_map(|at| self.wanted.get(at).map(|wanted| (wanted.index, at)))
+                .collect();
+            places.sort_unstable();
+            let before = self.decoded.len();
+            let mut indices: Vec<u64> = Vec::with_capacity(places.len());
+            for (index, at) in places {
+                if indices.last() != Some(&index) {
+                    indices.push(index);
+                }
+                if let Some(slot) = decoded_at.get_mut(at) {
+                    *slot = Some(before + indices.len() - 1);
+                }
+            }
+            reader.read_decoded(&indices, &mut self.decoded)?;
+        }
+        self.decoded_at = decoded_at;
+        Ok(())
+    }
+
+    /// Puts the records into a buffer as large as the last of the offsets says, with up to that
+    /// many threads.
+    pub(crate) fn fill(&self, buffer: &mut [u8], threads: usize) -> Result<()> {
+        let total = buffer.len() as u64;
+        let mut slots = self.slots(buffer);
+        self.read_unmapped(&mut slots)?;
+        let workers = usize::try_from(total / WORTH_A_THREAD).unwrap_or(usize::MAX).clamp(1, threads.max(1));
+        let stream = total >= LARGER_THAN_CACHES;
+        if workers == 1 {
+            return self.put(0, &mut slots, stream);
+        }
+        let shares = self.shares(&mut slots, total / workers as u64);
+        let pieces: Vec<_> = shares.into_iter().map(|(at, slots)| Mutex::new((at, slots, Ok(())))).collect();
+        side_by_side(pieces.len(), |worker| {
+            let Some(piece) = pieces.get(worker) else { return };
+            // Each lock is taken once.
+            let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
+            let (at, slots, outcome) = &mut *piece;
+            *outcome = self.put(*at, slots, stream);
+        });
+        pieces.into_iter().try_for_each(|piece| piece.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+    }
+
+    /// The stretches of the buffer for each record.
+    fn slots<'b>(&self, mut buffer: &'b mut [u8]) -> Vec<&'b mut [u8]> {
+        (0..self.wanted.len())
+            .map(|at| {
+                let size = usize::try_from(self.size(at)).unwrap_or(usize::MAX).min(buffer.len());
+                let (slot, rest) = std::mem::take(&mut buffer).split_at_mut(size);
+                buffer = rest;
+                slot
+            })
+            .collect()
+    }
+
+    /// The slots cut into shares of about `size` bytes, each with the number of its first record.
+    fn shares<'s, 'b>(
+        &self,
+        mut slots: &'s mut [&'b mut [u8]],
+        size: u64,
+    ) -> Vec<(usize, &'s mut [&'b mut [u8]])> {
+        let mut shares = Vec::new();
+        let mut begin = 0;
+        while !slots.is_empty() {
+            let mut bytes = 0;
+            let fits = |slot: &&&mut [u8]| {
+                let begun = bytes < size;
+                bytes += slot.len() as u64;
+                begun
+            };
+            let count = slots.iter().take_while(fits).count().max(1);
+            let (share, rest) = std::mem::take(&mut slots).split_at_mut(count);
+            shares.push((begin, share));
+            (slots, begin) = (rest, begin + count);
+        }
+        shares
+    }
+
+    /// Reads plain records of sources that are not in memory straight into their slots, those of a
+    /// source together and in file order.
+    fn read_unmapped(&self, slots: &mut [&mut [u8]]) -> Result<()> {
+        for (reader, places) in &self.by_source {
+            if reader.source().as_slice().is_some() {
+                continue;
+            }
+            let mut places = places.iter().peekable();
+            let of_source = slots.iter_mut().enumerate().filter(|(at, _)| places.next_if_eq(&at).is_some());
+            let mut reads: Vec<RangeRead<'_>> = of_source
+                .filter_map(|(at, slot)| {
+                    self.plain(at).map(|plain| RangeRead { offset: plain.range.start, buffer: slot })
+                })
+                .collect();
+            reads.sort_by_key(|read| read.offset);
+            reader.source().read_ranges(&mut reads)?;
+        }
+        Ok(())
+    }
+
+    /// Fills and verifies some slots, the first of which is that of record `first`.
+    fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
+        for (at, slot) in (first..).zip(slots) {
+            let (wanted, found) = match self.plain_bytes(at) {
+                Some((plain, Some(bytes))) => {
+                    (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))
+                }
+                // It was read into its slot already.
+                Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32fast::hash(slot))),
+                None => (None, copy(self.decoded_record(at), slot, false, stream)),
+            };
+            if found != wanted {
+                return Err(self.damaged(at, slot));
+            }
+        }
+        finish_streaming();
+        Ok(())
+    }
+
+    /// A plain record, and its bytes where its source is in memory.
+    fn plain_bytes(&self, at: usize) -> Option<(&Plain, Option<&[u8]>)> {
+        let plain = self.plain(at)?;
+        let all = self.wanted.get(at)?.reader.source().as_slice();
+        // Located records lie within their source.
+        let within = |all: &'a [u8]| -> &'a [u8] {
+            let (begin, end) = (usize::try_from(plain.range.start), usize::try_from(plain.range.end));
+            begin.ok().zip(end.ok()).and_then(|(begin, end)| all.get(begin..end)).unwrap_or_default()
+        };
+        Some((plain, all.map(within)))
+    }
+
+    /// The error for a record whose checksum does not hold, in the words of its reader.
+    fn damaged(&self, at: usize, found: &[u8]) -> Error {
+        let placed = self.wanted.get(at).zip(self.locations.get(at));
+        let error =
+            placed.and_then(|(wanted, location)| wanted.reader.decode(wanted.index, location, found).err());
+        error.unwrap_or_else(|| Error::corrupt("a record changed while it was read"))
+    }
+}
+
+/// The numbers of the records of each source, with a reader that has them.
+fn by_source<'a>(wanted: &[Wanted<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>)> {
+    let key = |at: usize| wanted.get(at).map(|wanted| Arc::as_ptr(wanted.reader.source()).cast::<()>());
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    if !order.is_sorted_by_key(|&at| key(at)) {
+        order.sort_by_key(|&at| key(at));
+    }
+    order
+        .chunk_by(|&one, &other| key(one) == key(other))
+        .filter_map(|places| Some((wanted.get(*places.first()?)?.reader, places.to_vec())))
+        .collect()
+}
