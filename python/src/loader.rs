@@ -76,9 +76,15 @@ impl Loader {
         Ok(Loader { loader: Handle::reader("the loader", loader) })
     }
 
-    /// How many batches an iteration begun now gives.
+    /// How many batches a whole epoch has.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(usize::try_from(self.loader.with(py, |loader| Ok(loader.upcoming()))?)?)
+        Ok(usize::try_from(self.loader.with(py, |loader| Ok(loader.plan().steps(0)))?)?)
+    }
+
+    /// How many batches the epoch still has.
+    #[getter]
+    fn left(&self, py: Python<'_>) -> PyResult<u64> {
+        self.loader.with(py, |loader| Ok(loader.steps_left()))
     }
 
     /// The epoch that is under way, or comes next.

@@ -126,14 +126,14 @@ class Loader:
         self._iterations = 0
 
     def __len__(self) -> int:
-        """How many batches an iteration begun now gives."""
+        """How many batches a whole epoch has, wherever in it the loader is: trainers count on it."""
         return len(self._native)
 
     def __iter__(self) -> Iterator[Any]:
         """The batches of an epoch.
 
-        They begin at the place that was loaded or set. If an epoch was begun before, be it to its end
-        or not, they are those of the next one.
+        They begin at the place that was loaded or set. If this epoch has given a batch before, whether
+        it was the last or not, they are those of the next one.
         """
         return _Epoch(self)
 
@@ -154,6 +154,11 @@ class Loader:
         """How many batches of the epoch lie behind."""
         return self._native.step
 
+    @property
+    def left(self) -> int:
+        """How many batches of the epoch are still to come."""
+        return self._native.left
+
     def set_epoch(self, epoch: int) -> None:
         """Lets the next iteration begin with this epoch.
 
@@ -171,6 +176,7 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is, after the last batch it gave: small and plain, also as JSON.
 
+        After the last batch of an epoch, that is the beginning of the next.
         It counts the samples that all ranks together have consumed, so that it is the same on every
         rank and may be loaded with another number of ranks or another batch size.
         """
@@ -229,13 +235,14 @@ def _part(data: Any) -> tuple[_anyrec.Dataset, Any]:
 
 
 class _Epoch:
-    """The batches of one iteration. It ends the loader's threads when it is left early."""
+    """The batches of one iteration. It ends the loader's threads when it is left early.
+
+    It begins with its first batch: trainers make iterators before they say which epoch it is.
+    """
 
     def __init__(self, loader: Loader) -> None:
-        loader._native.begin()
-        loader._iterations += 1
         self._loader: Loader | None = loader
-        self._number = loader._iterations
+        self._number: int | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -244,6 +251,10 @@ class _Epoch:
         loader = self._loader
         if loader is None:
             raise StopIteration
+        if self._number is None:
+            loader._native.begin()
+            loader._iterations += 1
+            self._number = loader._iterations
         if loader._iterations != self._number:
             raise InvalidArgument("the loader was sent elsewhere, or began another iteration, after this one")
         batch = loader._next()
@@ -253,6 +264,6 @@ class _Epoch:
         return batch
 
     def __del__(self) -> None:
-        loader = getattr(self, "_loader", None)
+        loader = self._loader
         if loader is not None and loader._iterations == self._number:
             loader.close()

@@ -365,6 +365,11 @@ class Loader(_loader.Loader):
         if pin_memory and not self.pinned:
             warnings.warn("pin_memory: torch sees no GPU here, so batches are not pinned", stacklevel=2)
 
+    @property
+    def sampler(self) -> Self:
+        """The loader itself: what trainers such as Lightning call ``set_epoch`` of."""
+        return self
+
     def _stored_shape(self) -> tuple[tuple[int, ...] | None, torch.dtype | None]:
         """The shape that the files themselves know (IDX), if all know the same."""
         parts = self.data.parts if isinstance(self.data, anyrec.Mix) else [self.data]

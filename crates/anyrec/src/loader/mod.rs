@@ -106,7 +106,7 @@ pub struct Loader {
     process: u32,
     epoch: u64,
     consumed: u64,
-    /// Whether an iteration has begun with the epoch, at any place in it.
+    /// Whether a batch was given since the loader came to the epoch or was sent to a place in it.
     begun: bool,
     run: Option<Run>,
     failed: u64,
@@ -166,13 +166,12 @@ impl Loader {
         self.plan().steps(self.consumed)
     }
 
-    /// Batches that an iteration begun now gives, see [`begin`](Loader::begin).
-    pub fn upcoming(&self) -> u64 {
-        if self.begun { self.plan().steps(0) } else { self.steps_left() }
-    }
-
-    /// Where the loader is: after the last batch it gave, whatever was read ahead.
+    /// Where the loader is: after the last batch it gave, whatever was read ahead. After the last
+    /// batch of an epoch, that is the beginning of the next.
     pub fn state(&self) -> State {
+        if self.begun && self.steps_left() == 0 {
+            return self.plan().state(self.epoch.saturating_add(1), 0);
+        }
         self.plan().state(self.epoch, self.consumed)
     }
 
@@ -206,13 +205,12 @@ impl Loader {
         (self.epoch, self.consumed, self.begun) = (epoch, consumed, false);
     }
 
-    /// Begins an iteration: with the place that was resumed or set, else with the next epoch if one
-    /// was begun before, be it to its end or not.
+    /// Begins an iteration: with the place that was resumed or set, else with the next epoch if a
+    /// batch of this one was given, whether it was the last or not.
     pub fn begin(&mut self) {
         if self.begun {
             self.go_to(self.epoch.saturating_add(1), 0);
         }
-        self.begun = true;
     }
 
     /// The next batch of the epoch; `None` once at its end, and the next call begins the next epoch.
@@ -236,7 +234,6 @@ impl Loader {
     }
 
     fn poll(&mut self, deadline: Option<Instant>) -> Result<Poll<Option<Loaded>>> {
-        self.begun = true;
         if self.steps_left() == 0 {
             self.go_to(self.epoch.saturating_add(1), 0);
             return Ok(Poll::Ready(None));
@@ -244,6 +241,7 @@ impl Loader {
         let Some(outcome) = self.running()?.next(deadline) else { return Ok(Poll::Pending) };
         let (loaded, failures) = outcome.inspect_err(|_| self.close())?;
         self.consumed = self.plan().after(self.consumed);
+        self.begun = true;
         self.failed = self.failed.saturating_add(failures.len() as u64);
         let room = KEPT_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(failures.into_iter().take(room).map(Arc::new));

@@ -17,7 +17,9 @@ fn record(number: u64) -> Vec<u8> {
 /// A file of which four records' checksums do not hold.
 fn damaged_file(path: &Path) {
     let mut writer = anyrec::create(path, "ffrecord").unwrap();
-    (0..COUNT).for_each(|number| drop(writer.append(&record(number), &Tags::none()).unwrap()));
+    for number in 0..COUNT {
+        writer.append(&record(number), &Tags::none()).unwrap();
+    }
     writer.finish().unwrap();
     let dataset = anyrec::open(path).unwrap();
     let mut bytes = std::fs::read(path).unwrap();
