@@ -24,14 +24,15 @@
 //! let plan = Plan::new(dataset.len()?, &options)?;
 //! let mut loader = Loader::new(dataset.clone(), plan.clone(), LoaderOptions::default())?;
 //!
-//! let first = loader.next_batch()?.map(|batch| batch.indices);
-//! assert_eq!(first.map(|indices| indices.len()), Some(4));
-//! let state = loader.state();
-//! let rest: Vec<_> = loader.batches().collect::<anyrec::Result<_>>()?;
+//! let whole: Vec<_> = loader.batches().collect::<anyrec::Result<_>>()?;
+//! assert_eq!(whole.iter().map(|batch| batch.indices.len()).collect::<Vec<_>>(), [4, 4, 2]);
 //!
+//! // Stopped after the first batch, and gone on with elsewhere.
+//! let mut stopped = Loader::new(dataset.clone(), plan.clone(), LoaderOptions::default())?;
+//! assert_eq!(stopped.next_batch()?.as_ref(), whole.first());
 //! let mut again = Loader::new(dataset, plan, LoaderOptions::default())?;
-//! again.resume(&state)?;
-//! assert_eq!(again.batches().collect::<anyrec::Result<Vec<_>>>()?, rest);
+//! again.resume(&stopped.state())?;
+//! assert_eq!(again.batches().collect::<anyrec::Result<Vec<_>>>()?, whole[1..]);
 //! # Ok(())
 //! # }
 //! ```
