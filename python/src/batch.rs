@@ -1,9 +1,16 @@
 //! `Batch`: many records in one buffer.
+//!
+//! `Origin` is what a batch from a loader knows besides: its records' numbers and labels.
 
+use crate::buffers::lend;
 use crate::payload::Payload;
 use crate::record::{Record, array_over};
+use crate::values::{label_from, label_to, labels_to};
 use anyrec::Bytes;
+use anyrec::format::Label;
+use anyrec::loader::{Loaded, Recycler};
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
@@ -27,12 +34,27 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
 pub struct Batch {
     buffer: Bytes,
     offsets: Vec<u64>,
+    origin: Option<Origin>,
+}
+
+/// Where a loader's batch comes from.
+struct Origin {
+    indices: Vec<u64>,
+    labels: Option<Vec<Option<Label>>>,
+    padding: u64,
 }
 
 impl Batch {
     /// A batch of these bytes and offsets.
     pub fn new((buffer, offsets): (Bytes, Vec<u64>)) -> Self {
-        Batch { buffer, offsets }
+        Batch { buffer, offsets, origin: None }
+    }
+
+    /// A loader's batch.
+    pub fn loaded(loaded: Loaded, home: &Recycler) -> Self {
+        let Loaded { records, indices, labels, padding, .. } = loaded;
+        let batch = Batch::new(lend(records, home));
+        Batch { origin: Some(Origin { indices, labels, padding }), ..batch }
     }
 
     fn length(&self) -> usize {
@@ -107,8 +129,37 @@ impl Batch {
         let py = slf.py();
         let make = py.import("anyrec._anyrec")?.getattr("batch_from_parts")?;
         let offsets: Vec<u8> = slf.get().offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        let parts = [PyBytes::new(py, &slf.get().buffer), PyBytes::new(py, &offsets)];
+        let mut parts =
+            vec![PyBytes::new(py, &slf.get().buffer).into_any(), PyBytes::new(py, &offsets).into_any()];
+        if let Some(origin) = &slf.get().origin {
+            parts.push(origin.indices.clone().into_bound_py_any(py)?);
+            parts.push(origin.label_list(py)?.into_bound_py_any(py)?);
+            parts.push(origin.padding.into_bound_py_any(py)?);
+        }
         Ok((make, PyTuple::new(py, parts)?))
+    }
+
+    /// From a loader: the records' numbers. `None` for any other batch.
+    #[getter]
+    fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+        self.origin.as_ref().map(|origin| numbers_to(py, &origin.indices)).transpose()
+    }
+
+    /// From a loader that was asked for labels: an array of them (NaN where a record has none), of
+    /// two dimensions where records have several, or a list where they have different numbers.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.origin.as_ref().and_then(|origin| origin.labels.as_ref()) {
+            Some(labels) => labels_to(py, labels).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// From a loader: how many records, at the end, only fill the last batch of an epoch up, so that
+    /// all ranks have as many.
+    #[getter]
+    fn padding(&self) -> u64 {
+        self.origin.as_ref().map_or(0, |origin| origin.padding)
     }
 
     /// All records' bytes, back to back, as a read-only array.
@@ -120,7 +171,7 @@ impl Batch {
     /// Where each record begins in the buffer, and, last, where the last one ends.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        offsets_to(py, &self.offsets)
+        numbers_to(py, &self.offsets)
     }
 
     /// Bytes of all records together.
@@ -145,20 +196,38 @@ impl Batch {
     }
 }
 
-/// Offsets as NumPy has them.
-pub fn offsets_to<'py>(py: Python<'py>, offsets: &[u64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let offsets = offsets.iter().map(|&offset| i64::try_from(offset));
-    Ok(offsets.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+impl Origin {
+    fn label_list<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Option<Bound<'py, PyAny>>>>> {
+        let one = |label: &Option<Label>| label.clone().map(|label| label_to(py, label)).transpose();
+        self.labels.as_ref().map(|labels| labels.iter().map(one).collect()).transpose()
+    }
 }
 
-/// A batch from its buffer and its offsets (as little-endian bytes), for unpickling.
+/// Offsets or record numbers as NumPy has them.
+pub fn numbers_to<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let numbers = numbers.iter().map(|&number| i64::try_from(number));
+    Ok(numbers.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
+}
+
+/// A batch from its buffer and its offsets (as little-endian bytes), and where it comes from, for
+/// unpickling.
 #[pyfunction]
-pub fn batch_from_parts(buffer: Payload, offsets: Payload) -> PyResult<Batch> {
+#[pyo3(signature = (buffer, offsets, indices = None, labels = None, padding = 0))]
+pub fn batch_from_parts(
+    buffer: Payload,
+    offsets: Payload,
+    indices: Option<Vec<u64>>,
+    labels: Option<Vec<Option<Bound<'_, PyAny>>>>,
+    padding: u64,
+) -> PyResult<Batch> {
     let (chunks, rest) = offsets.as_chunks();
     let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
     let sorted = offsets.is_sorted() && offsets.first() == Some(&0) && rest.is_empty();
     if !sorted || offsets.last() != Some(&(buffer.len() as u64)) {
         return Err(PyValueError::new_err("the offsets do not fit the buffer"));
     }
-    Ok(Batch { buffer: buffer.into_bytes(), offsets })
+    let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
+    let labels = labels.map(|labels| labels.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let origin = indices.map(|indices| Origin { indices, labels, padding });
+    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin })
 }

@@ -1,14 +1,15 @@
 //! `Dataset`: record files, numbered through.
 
-use crate::batch::{Batch, offsets_to};
-use crate::buffers::Buffers;
+use crate::batch::{Batch, numbers_to};
+use crate::buffers::lend;
 use crate::errors::{closed, raised};
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::open_options;
 use crate::record::{Record, owned};
-use crate::values::{header_to, key_from, key_to, label_to};
+use crate::values::{header_to, key_from, key_to, label_to, labels_to};
 use anyrec::Result;
+use anyrec::loader::Recycler;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,6 +17,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Batches whose memory is kept for the next reads.
+const KEPT_BATCHES: usize = 2;
 
 /// One or more record files of one format, numbered through.
 #[pyclass(frozen, sequence, subclass, module = "anyrec._anyrec")]
@@ -31,7 +35,7 @@ pub struct Dataset {
     busy: AtomicUsize,
     /// Threads for one batch.
     threads: usize,
-    buffers: Arc<Buffers>,
+    buffers: Recycler,
 }
 
 /// Counts a call for as long as it works.
@@ -55,7 +59,7 @@ impl Dataset {
     ///
     /// Exceptions are made after the lock is let go: making one runs Python, where another thread
     /// may get its turn and want the lock, which would never end.
-    fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
+    pub fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
         self.current().ok_or_else(|| closed("the dataset"))?.map_err(raised)
     }
 
@@ -108,7 +112,7 @@ impl Dataset {
             dataset.read_batch_into(indices, &mut batch, threads)?;
             Ok(batch)
         })?;
-        Ok(Batch::new(self.buffers.lend(batch)))
+        Ok(Batch::new(lend(batch, &self.buffers)))
     }
 
     /// The numbers that a slice, a sequence or an array stands for.
@@ -135,7 +139,7 @@ impl Dataset {
             process: AtomicU32::new(anyrec::generation()),
             busy: AtomicUsize::new(0),
             threads: open.thread_count(),
-            buffers: Arc::default(),
+            buffers: Recycler::new(KEPT_BATCHES),
         })
     }
 
@@ -172,7 +176,7 @@ impl Dataset {
     fn __iter__(&self) -> PyResult<RecordIterator> {
         let dataset = self.opened()?;
         Ok(match self.copy {
-            true => RecordIterator::copying(dataset, Arc::clone(&self.buffers)),
+            true => RecordIterator::copying(dataset),
             false => RecordIterator::lending(dataset),
         })
     }
@@ -271,6 +275,24 @@ impl Dataset {
         tags.label.map(|label| label_to(py, label)).transpose()
     }
 
+    /// The labels of records, of all if none are named: an array, with NaN for a record without one;
+    /// of two dimensions where all have equally many; a list where they differ.
+    #[pyo3(signature = (indices = None))]
+    fn labels<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let indices = match indices {
+            Some(indices) => indices::many(indices, || self.count(py))?,
+            None => (0..self.count(py)?).collect(),
+        };
+        let labels = self.with(py, |dataset| {
+            indices.iter().map(|&index| Ok(dataset.tags(index)?.label)).collect::<Result<Vec<_>>>()
+        })?;
+        labels_to(py, &labels)
+    }
+
     /// Where a record is in its file: (byte offset of its frame, item within the frame).
     fn position(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         let index = indices::one(index, self.count(py)?)?;
@@ -306,7 +328,7 @@ impl Dataset {
         let buffer =
             buffer.as_slice_mut().map_err(|_| PyValueError::new_err("the buffer is not contiguous"))?;
         let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer, threads))?;
-        offsets_to(py, &offsets)
+        numbers_to(py, &offsets)
     }
 
     /// All records in order, in batches of `size` (the last may be smaller), by a sequential scan.
@@ -314,7 +336,7 @@ impl Dataset {
         if size == 0 {
             return Err(PyValueError::new_err("a batch has at least one record"));
         }
-        Ok(BatchIterator::new(self.opened()?, Arc::clone(&self.buffers), size))
+        Ok(BatchIterator::new(self.opened()?, self.buffers.clone(), size))
     }
 
     /// Closes the files. Records, batches and arrays that came from them stay valid.

@@ -13,6 +13,11 @@ pub fn raised(error: Error) -> PyErr {
     raised_with(error, None)
 }
 
+/// The exception for an error that is still needed.
+pub fn described<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
+    Ok(exception(py, error, None)?.into_value(py).into_bound(py).into_any())
+}
+
 /// The same, with the message that the format's original implementation gives.
 pub fn raised_with(error: Error, original: Option<String>) -> PyErr {
     Python::attach(|py| {

@@ -1,9 +1,10 @@
 //! The records of a dataset, front to back.
 
 use crate::batch::Batch;
-use crate::buffers::Buffers;
+use crate::buffers::lend;
 use crate::handle::Handle;
 use crate::record::Record;
+use anyrec::loader::Recycler;
 use anyrec::{Bytes, Chunks, Records, Result};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
@@ -28,13 +29,15 @@ enum Source {
     /// Each record is a slice of the mapped file.
     Lent(Records<Arc<anyrec::Dataset>>),
     /// Records have memory of their own, which comes from there.
-    Copied(Chunks, Arc<Buffers>),
+    Copied(Chunks, Recycler),
 }
 
 /// Lent records are verified so many bytes at a time (one record at least).
 const LENT: usize = 64 << 10;
 /// Large records are read so many bytes at a time, each into memory of its own.
 const AT_A_TIME: usize = 512 << 10;
+/// Chunks whose memory is kept to be used again.
+const KEPT: usize = 16;
 
 impl Ahead {
     /// The next record, if it is there already.
@@ -71,7 +74,7 @@ impl Ahead {
                     let outcome = chunks.fill(&mut batch);
                     // A chunk of small records is enough; of large ones some are worth the call.
                     size += if batch.len() == 1 { batch.buffer().len() } else { AT_A_TIME };
-                    let (buffer, offsets) = buffers.lend(batch);
+                    let (buffer, offsets) = lend(batch, buffers);
                     for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
                         let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
                         self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
@@ -88,8 +91,8 @@ impl Ahead {
 
 impl RecordIterator {
     /// Gives records memory of their own.
-    pub fn copying(dataset: Arc<anyrec::Dataset>, buffers: Arc<Buffers>) -> Self {
-        Self::over(Source::Copied(dataset.chunks(), buffers))
+    pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
+        Self::over(Source::Copied(dataset.chunks(), Recycler::new(KEPT)))
     }
 
     /// Lends records from mapped files.
@@ -120,13 +123,13 @@ impl RecordIterator {
 #[pyclass(frozen, module = "anyrec")]
 pub struct BatchIterator {
     size: usize,
-    buffers: Arc<Buffers>,
+    buffers: Recycler,
     batches: Handle<anyrec::Batches>,
 }
 
 impl BatchIterator {
     /// Batches of `size` records.
-    pub fn new(dataset: Arc<anyrec::Dataset>, buffers: Arc<Buffers>, size: usize) -> Self {
+    pub fn new(dataset: Arc<anyrec::Dataset>, buffers: Recycler, size: usize) -> Self {
         BatchIterator { size, buffers, batches: Handle::reader("the iteration", dataset.batches()) }
     }
 }
@@ -143,6 +146,6 @@ impl BatchIterator {
             batches.fill(&mut batch, self.size)?;
             Ok(batch)
         })?;
-        Ok((!batch.is_empty()).then(|| Batch::new(self.buffers.lend(batch))))
+        Ok((!batch.is_empty()).then(|| Batch::new(lend(batch, &self.buffers))))
     }
 }

@@ -19,6 +19,7 @@ mod idx;
 mod image;
 mod indices;
 mod iteration;
+mod loader;
 mod mx_reader;
 mod mx_writer;
 mod mxnet;
@@ -58,6 +59,8 @@ mod _anyrec {
     use image::{decode_image, encode_image};
     #[pymodule_export]
     use iteration::{BatchIterator, RecordIterator};
+    #[pymodule_export]
+    use loader::{Loader, Memory};
     #[pymodule_export]
     use mx_reader::MxReader;
     #[pymodule_export]

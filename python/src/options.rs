@@ -9,6 +9,7 @@ use anyrec::convert::{ConvertOptions, Shards};
 use anyrec::format::grail::transform::Registry;
 use anyrec::format::{ElementType, IndexFile, OpenOptions, WriteOptions};
 use anyrec::io::{Access, Durability};
+use anyrec::loader::{LoaderOptions, OnError, PlanOptions, Shuffle};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
@@ -112,6 +113,43 @@ pub fn convert_options(
         }
     }
     Ok(convert)
+}
+
+/// In which order a loader reads, and how it works.
+pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, LoaderOptions)> {
+    let (mut plan, mut loader) = (PlanOptions::default(), LoaderOptions::default());
+    let (mut shuffle, mut block, mut window) = (false, None, 64);
+    for (name, value) in pairs(Some(options))? {
+        match name.as_str() {
+            "batch_size" => plan.batch_size = value.extract()?,
+            "shuffle" => shuffle = value.extract()?,
+            "block" => block = value.extract()?,
+            "window" => window = value.extract()?,
+            "seed" => plan.seed = value.extract()?,
+            "rank" => plan.rank = value.extract()?,
+            "world" => plan.world = value.extract()?,
+            "drop_last" => plan.drop_last = value.extract()?,
+            "threads" => loader.threads = value.extract()?,
+            "prefetch" => loader.prefetch = value.extract()?,
+            "max_bytes" => loader.max_bytes = value.extract()?,
+            "labels" => loader.labels = value.extract()?,
+            "on_error" => {
+                loader.on_error = match value.extract::<String>()?.as_str() {
+                    "raise" => OnError::Raise,
+                    "skip" => OnError::Skip,
+                    "replace" => OnError::Replace,
+                    other => return Err(choice("on_error", other, "raise, skip or replace")),
+                };
+            }
+            _ => return Err(unknown(&name)),
+        }
+    }
+    plan.shuffle = match (shuffle, block) {
+        (false, _) => Shuffle::None,
+        (true, None) => Shuffle::Full,
+        (true, Some(block)) => Shuffle::Blocks { block, window },
+    };
+    Ok((plan, loader))
 }
 
 /// An element type by NumPy's name for it, or anything NumPy takes for a type.

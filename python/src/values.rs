@@ -44,6 +44,30 @@ pub fn label_to<'py>(py: Python<'py>, label: Label) -> PyResult<Bound<'py, PyAny
     }
 }
 
+/// Labels of many records for Python: an array, with NaN where a record has none; of two dimensions
+/// where all have equally many; a list of labels where they differ.
+pub fn labels_to<'py>(py: Python<'py>, labels: &[Option<Label>]) -> PyResult<Bound<'py, PyAny>> {
+    let width = |label: &Option<Label>| match label {
+        Some(Label::Array(numbers)) => Some(numbers.len()),
+        _ => None,
+    };
+    let first = labels.first().and_then(width);
+    if labels.iter().any(|label| width(label) != first) {
+        let one = |label: &Option<Label>| label.clone().map(|label| label_to(py, label)).transpose();
+        return labels.iter().map(one).collect::<PyResult<Vec<_>>>()?.into_bound_py_any(py);
+    }
+    let numbers = labels.iter().flat_map(|label| match label {
+        Some(Label::Array(numbers)) => numbers.clone(),
+        Some(Label::Scalar(number)) => vec![*number],
+        None => vec![f64::NAN],
+    });
+    let array = numbers.collect::<Vec<f64>>().into_pyarray(py);
+    match first {
+        Some(width) => array.call_method1("reshape", (labels.len(), width)),
+        None => Ok(array.into_any()),
+    }
+}
+
 /// A value of a header: whole numbers are signed unless only an unsigned one holds them.
 pub fn value_from(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(value) = value.cast::<PyBool>() {

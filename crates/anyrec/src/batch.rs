@@ -74,6 +74,12 @@ impl Batch {
         self.buffer.get(..self.end()).unwrap_or_default()
     }
 
+    /// The same, to be changed in place.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        let end = self.end();
+        self.buffer.get_mut(..end).unwrap_or_default()
+    }
+
     /// Where each record begins in the buffer, and, last, where the last one ends.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets

@@ -224,9 +224,17 @@ impl Dataset {
     /// # Errors
     /// As [`read`](Dataset::read) and [`RecordReader::label_beside`].
     pub fn tags(&self, index: u64) -> Result<Tags> {
-        let mut tags = self.stored_tags(index)?;
+        self.tags_of(index, &self.read(index)?)
+    }
+
+    /// [`tags`](Dataset::tags) of a record that was read already.
+    ///
+    /// # Errors
+    /// As [`tags`](Dataset::tags).
+    pub fn tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
+        let (file, local) = self.find(index)?;
+        let mut tags = file.reader.tags(local, file.reader.locate(local)?.position, record)?;
         if tags.label.is_none() {
-            let (file, local) = self.find(index)?;
             tags.label = file.reader.label_beside(local)?;
         }
         Ok(tags)

@@ -36,8 +36,10 @@ from .errors import (
     UnsupportedFormat,
 )
 from .files import convert, formats, index, pack_folder, repair, verify
+from .loader import Loader
 from .packed import PackedFolder
 from .results import Conversion, Damage, Indexed, Notice, Output, Repair, Report
+from .view import Mix, View
 from .writer import NotStored, Writer, create
 
 _Sequence.register(Batch)
@@ -57,6 +59,8 @@ __all__ = [
     "Indexed",
     "InvalidArgument",
     "LimitExceeded",
+    "Loader",
+    "Mix",
     "NotStored",
     "Notice",
     "Output",
@@ -68,6 +72,7 @@ __all__ = [
     "StaleCompanion",
     "SystemFailure",
     "UnsupportedFormat",
+    "View",
     "Writer",
     "__version__",
     "convert",

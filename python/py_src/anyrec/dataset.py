@@ -8,11 +8,12 @@ from typing import Any, Literal
 from . import _anyrec
 from ._paths import Path, Paths, many, size_of, telling
 from .results import Report, report_of
+from .view import Selecting
 
 __all__ = ["Dataset", "open"]
 
 
-class Dataset(_anyrec.Dataset):
+class Dataset(Selecting, _anyrec.Dataset):
     """One or more record files of one format, numbered through. :func:`anyrec.open` makes one.
 
     A dataset is a sequence of records: ``len``, indices (negative too), slices, lists and NumPy

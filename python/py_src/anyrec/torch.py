@@ -1,4 +1,7 @@
-"""Record files in PyTorch: a map-style dataset, and a loader that can start anywhere.
+"""Record files in PyTorch: loaders that can start anywhere, and a map-style dataset.
+
+:class:`Loader` reads batches on threads and gives tensors over their memory; :class:`Dataset` and
+:class:`DataLoader` are torch's own ways, with worker processes.
 
 >>> import anyrec, anyrec.torch
 >>> with anyrec.create("numbers.ffr") as writer:
@@ -18,9 +21,12 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 try:
     import torch
@@ -31,19 +37,22 @@ except ImportError as error:
 
 import anyrec
 
+from . import loader as _loader
 from ._steps import Order, StepSampler
+from .view import opened
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["DataLoader", "Dataset"]
+__all__ = ["Batch", "DataLoader", "Dataset", "Loader"]
 
 
 class Dataset(torch.utils.data.Dataset[Any]):
     """The records of one or more files, by number.
 
     Args:
-        paths: what :func:`anyrec.open` takes: a file, a list, a directory, a pattern.
+        paths: what :func:`anyrec.open` takes: a file, a list, a directory, a pattern; or what it
+            gives, or a view of that.
         decode: makes a sample of a record (a bytes-like object); without it samples are ``bytes``.
         **options: further options of :func:`anyrec.open`.
 
@@ -53,22 +62,18 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def __init__(
         self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | anyrec.Dataset | anyrec.View,
         decode: Callable[[Any], Any] | None = None,
         **options: Any,
     ) -> None:
         self.decode = decode
-        self._options = options
-        self._records: anyrec.Dataset | None = anyrec.open(paths, **options)
-        self.paths = list(self._records.paths)
-        """The files."""
-
-    @property
-    def records(self) -> anyrec.Dataset:
+        if options and isinstance(paths, anyrec.Dataset | anyrec.View):
+            raise TypeError(f"what is open already takes no options: {', '.join(options)}")
+        self.records = opened(paths, **options)
         """The records themselves, with their keys, labels and metadata."""
-        if self._records is None:
-            self._records = anyrec.open(self.paths, **self._options)
-        return self._records
+        whole = self.records.dataset if isinstance(self.records, anyrec.View) else self.records
+        self.paths = list(whole.paths)
+        """The files."""
 
     def __len__(self) -> int:
         return len(self.records)
@@ -88,9 +93,6 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def _sample(self, record: Any) -> Any:
         return bytes(record) if self.decode is None else self.decode(record)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_records": None}
 
     def __repr__(self) -> str:
         what = repr(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
@@ -283,3 +285,138 @@ class _Epoch:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)
+
+
+class Batch(NamedTuple):
+    """A batch of :class:`Loader`, as tensors."""
+
+    data: Any
+    """The records: stacked into one tensor where their shape is known; what ``decode`` made of them,
+    collated; otherwise all bytes back to back."""
+    offsets: torch.Tensor
+    """Where each record begins in the bytes, and, last, where the last one ends."""
+    indices: torch.Tensor
+    """The records' numbers."""
+    labels: Any
+    """Their labels, if they were asked for."""
+    padding: int
+    """How many of them, at the end, only fill the last batch of an epoch up."""
+
+    def records(self) -> list[torch.Tensor]:
+        """One tensor a record, over the batch's memory."""
+        is_flat = self.data.dim() == 1 and len(self.data) == int(self.offsets[-1])
+        return list(self.data.split(self.offsets.diff().tolist()) if is_flat else self.data.unbind(0))
+
+
+class Loader(_loader.Loader):
+    """:class:`anyrec.Loader`, with its arguments, for tensors: a :class:`Batch` at a time.
+
+    The tensors lie over the memory that the threads read into; nothing is copied, and a tensor may be
+    changed in place.
+
+    :param shape: the shape of a record, where all have the same: batches are then one tensor each.
+        IDX files know theirs.
+    :param dtype: the elements' type, ``torch.uint8`` unless said otherwise.
+    :param pin_memory: copy batches to pinned memory, from which a GPU reads faster. Without a GPU
+        this does nothing but warn.
+    :param device: move batches there.
+    :param decode: makes a tensor (or anything torch can collate) of a record's ``uint8`` tensor.
+
+    ``rank`` and ``world`` are those of ``torch.distributed`` where that is initialised, unless they
+    are given.
+
+    >>> import anyrec, anyrec.torch, numpy as np
+    >>> _ = anyrec.idx.write("images-idx3-ubyte", np.arange(40, dtype=np.uint8).reshape(10, 2, 2))
+    >>> loader = anyrec.torch.Loader("images-idx3-ubyte", 4)
+    >>> [tuple(batch.data.shape) for batch in loader]
+    [(4, 2, 2), (4, 2, 2), (2, 2, 2)]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        batch_size: int,
+        *,
+        shape: Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+        pin_memory: bool = False,
+        device: Any = None,
+        rank: int | None = None,
+        world: int | None = None,
+        **options: Any,
+    ) -> None:
+        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if rank is None:
+            rank = torch.distributed.get_rank() if distributed else 0
+        if world is None:
+            world = torch.distributed.get_world_size() if distributed else 1
+        super().__init__(data, batch_size, rank=rank, world=world, **options)
+        self._big_endian: str | None = None
+        if shape is None and dtype is None and self.decode is None:
+            shape, dtype = self._stored_shape()
+        self.shape = None if shape is None and dtype is None else tuple(shape or ())
+        """The shape of a record, where batches are one tensor each."""
+        self.dtype = torch.uint8 if dtype is None else dtype
+        """The elements' type."""
+        self.device = device
+        """Where batches are moved."""
+        self.pinned = pin_memory and torch.cuda.is_available()
+        """Whether batches are copied to pinned memory."""
+        if pin_memory and not self.pinned:
+            warnings.warn("pin_memory: torch sees no GPU here, so batches are not pinned", stacklevel=2)
+
+    @property
+    def sampler(self) -> Self:
+        """The loader itself: what trainers such as Lightning call ``set_epoch`` of."""
+        return self
+
+    def _stored_shape(self) -> tuple[tuple[int, ...] | None, torch.dtype | None]:
+        """The shape that the files themselves know (IDX), if all know the same."""
+        parts = self.data.parts if isinstance(self.data, anyrec.Mix) else [self.data]
+        found = [(part.metadata["shape"], part.metadata["dtype"]) for part in parts]
+        shapes = {(None if shape is None else tuple(shape[1:]), dtype) for shape, dtype in found}
+        shape, name = shapes.pop()
+        if shapes or shape is None:
+            return None, None
+        if np.dtype(name).itemsize > 1:
+            # IDX files are big-endian.
+            self._big_endian = np.dtype(name).newbyteorder(">").str
+        return shape, getattr(torch, name)
+
+    def _next(self) -> Batch | None:
+        loaded = self._native.next_memory()
+        if loaded is None:
+            return None
+        memory, offsets, indices, labels, padding = loaded
+        if self._big_endian is not None:
+            np.frombuffer(memoryview(memory), dtype=self._big_endian).byteswap(inplace=True)
+        # torch makes no tensor over an empty buffer.
+        data: Any = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.ByteTensor()
+        if self.pinned:
+            data = data.pin_memory()
+        where = torch.from_numpy(offsets)
+        if self.decode is not None:
+            data = default_collate([self.decode(record) for record in data.split(where.diff().tolist())])
+        elif self.shape is not None:
+            data = self._stacked(data, len(indices))
+        if isinstance(labels, np.ndarray):
+            labels = torch.from_numpy(labels)
+        batch = Batch(data, where, torch.from_numpy(indices), labels, padding)
+        return batch if self.device is None else self._moved(batch)
+
+    def _stacked(self, flat: Any, count: int) -> Any:
+        shape = self.shape or ()
+        size = int(np.prod(shape)) * torch.empty(0, dtype=self.dtype).element_size()
+        if len(flat) != size * count:
+            raise anyrec.InvalidArgument(
+                f"{count} records of shape {shape} and {self.dtype} have {size * count} bytes, "
+                f"but those of this batch have {len(flat)}"
+            )
+        return flat.view(self.dtype).view(count, *shape)
+
+    def _moved(self, batch: Batch) -> Batch:
+        def move(value: Any) -> Any:
+            tensor = isinstance(value, torch.Tensor)
+            return value.to(self.device, non_blocking=self.pinned) if tensor else value
+
+        return Batch(*(move(value) for value in batch))

@@ -144,6 +144,35 @@ def test_checkpoint_of_lightning_goes_on_where_it_was_taken(dataset, after):
     assert sorted(sum(model.seen[rest:], [])) in ([], list(range(COUNT)))
 
 
+class TensorModel(Model):
+    """The same, for batches of `anyrec.torch.Loader`."""
+
+    def training_step(self, batch, number):
+        self.seen.append(batch.indices.tolist())
+        return self.layer(batch.data).mean()
+
+
+def tensors(dataset):
+    return anyrec.torch.Loader(dataset.records, SIZE, shuffle=True, seed=8, decode=tensor_number)
+
+
+def tensor_number(record):
+    return number(record.numpy().tobytes())
+
+
+@pytest.mark.parametrize("after", [3, STEPS, STEPS + 3])
+def test_checkpoint_with_our_own_loader_goes_on_exactly(dataset, after):
+    whole = [batch.indices.tolist() for batches in [tensors(dataset)] for _ in range(2) for batch in batches]
+    model, stop = TensorModel(), Stop(after)
+    with tensors(dataset) as batches, pytest.raises((KeyboardInterrupt, SystemExit)):
+        trainer(max_epochs=2, callbacks=[stop]).fit(model, batches)
+        raise KeyboardInterrupt
+    assert model.seen == whole[:after]
+    again = TensorModel()
+    trainer(max_epochs=2).fit(again, tensors(dataset), ckpt_path="stopped.ckpt")
+    assert again.seen == whole[after:]
+
+
 @pytest.mark.parametrize("replaced", [True, False])
 def test_sampler_is_replaced_for_several_processes_and_not_for_one(dataset, replaced):
     """What the trainer does to a loader under DDP, without the processes."""

@@ -11,6 +11,7 @@ mod golden_ffrecord;
 mod golden_grail;
 mod golden_idx;
 mod golden_mxnet;
+mod loader;
 mod manifest;
 mod parts;
 mod repair;

@@ -1,0 +1,288 @@
+//! The order of an epoch's samples, as a function: (epoch, place in the epoch) -> record number.
+//!
+//! Nothing here depends on ranks, workers, threads or where an iteration began: those only choose
+//! which places of the order they take (see [`Plan`](super::Plan)).
+
+use super::permutation::{Permutation, mix};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How the records of an epoch are shuffled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Shuffle {
+    /// In the order of their numbers.
+    #[default]
+    None,
+    /// Every order is as likely as every other.
+    Full,
+    /// Blocks of `block` consecutive records are shuffled, then the records of `window` blocks at a
+    /// time: for disks and stores on which nearby reads are much faster. The block boundaries move
+    /// from epoch to epoch, so that the same records do not always travel together.
+    Blocks {
+        /// Records in a block.
+        block: u64,
+        /// Blocks in a window.
+        window: u64,
+    },
+}
+
+impl fmt::Display for Shuffle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shuffle::None => f.write_str("in order"),
+            Shuffle::Full => f.write_str("shuffled"),
+            Shuffle::Blocks { block, window } => {
+                write!(f, "shuffled in windows of {window} blocks of {block}")
+            }
+        }
+    }
+}
+
+/// A number that depends on all bits of a seed and of what it is used for.
+fn derive(seed: u64, purpose: u64) -> u64 {
+    mix(mix(seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(purpose))
+}
+
+/// Records `0..count`, gone through again and again; every pass has an order of its own.
+#[derive(Debug, Clone)]
+struct Passes {
+    count: u64,
+    seed: u64,
+    shuffle: Shuffle,
+    /// The pass asked for last: neighbours in an order are asked for one after the other, and making
+    /// keys takes longer than using them.
+    pass: Pass,
+}
+
+#[derive(Debug, Clone)]
+struct Pass {
+    number: u64,
+    key: u64,
+    /// The order of the records, or of the blocks.
+    outer: Permutation,
+    /// Blocks: how far all record numbers are shifted round.
+    shift: u64,
+    /// Blocks: the places of the window asked for last, and the order within it.
+    window: Range<u64>,
+    within: Permutation,
+}
+
+impl Passes {
+    fn new(count: u64, seed: u64, shuffle: Shuffle, pass: u64) -> Self {
+        Passes { count, seed, shuffle, pass: Pass::new(pass, count, seed, shuffle) }
+    }
+
+    /// The record at `place` (below the count) of a pass.
+    fn get(&mut self, pass: u64, place: u64) -> u64 {
+        if self.pass.number != pass {
+            self.pass = Pass::new(pass, self.count, self.seed, self.shuffle);
+        }
+        match self.shuffle {
+            Shuffle::None => place,
+            Shuffle::Full => self.pass.outer.get(place),
+            Shuffle::Blocks { block, window } => self.pass.in_blocks(self.count, block, window, place),
+        }
+    }
+}
+
+impl Pass {
+    fn new(number: u64, count: u64, seed: u64, shuffle: Shuffle) -> Pass {
+        let key = derive(seed, number);
+        let shuffled = match shuffle {
+            Shuffle::None => 0,
+            Shuffle::Full => count,
+            Shuffle::Blocks { block, .. } => count / block,
+        };
+        let shift = derive(key, u64::MAX).checked_rem(count).unwrap_or(0);
+        let (outer, within) = (Permutation::new(shuffled, key), Permutation::new(0, key));
+        Pass { number, key, outer, shift, window: 0..0, within }
+    }
+
+    /// Whole blocks change places; what is left over at the end is a short block that stays in the
+    /// last window. Then all numbers are shifted round by an amount of the pass, so that neither the
+    /// left-over records nor the block boundaries are those of the pass before.
+    fn in_blocks(&mut self, count: u64, block: u64, window: u64, place: u64) -> u64 {
+        if !self.window.contains(&place) {
+            let size = block.saturating_mul(window).min(count);
+            let number = place / size;
+            self.window = number * size..(number * size).saturating_add(size).min(count);
+            self.within = Permutation::new(self.window.end - self.window.start, derive(self.key, number));
+        }
+        let place = self.window.start + self.within.get(place - self.window.start);
+        let record = self.outer.get(place / block) * block + place % block;
+        let room = count - self.shift;
+        if record < room { record + self.shift } else { record - room }
+    }
+}
+
+/// The order of all epochs: of one set of records, or of several mixed.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub seed: u64,
+    pub shuffle: Shuffle,
+    /// Samples in an epoch.
+    pub samples: u64,
+    parts: Parts,
+}
+
+#[derive(Debug, Clone)]
+enum Parts {
+    One,
+    Mixed(Arc<Mixture>),
+}
+
+/// Several sets of records, numbered through, and how often each has its turn.
+///
+/// Samples come in rounds of [`ROUND`]; of each round, part `i` has exactly `turns[i]`, so how often
+/// it had its turn before any sample is a multiplication.
+#[derive(Debug)]
+struct Mixture {
+    /// Number of the first record, number of records, turns in a round; of each part.
+    parts: Vec<(u64, u64, u64)>,
+    /// For each place in a round: whose turn it is, and that part's how manieth of the round.
+    turns: Vec<(usize, u64)>,
+}
+
+/// Samples in a round of a mixture: weights are kept to this precision.
+const ROUND: u64 = 1 << 14;
+
+impl Mixture {
+    fn new(parts: &[(u64, f64)]) -> Result<Mixture> {
+        let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
+        let bad = |(count, weight): &&(u64, f64)| *count == 0 || !weight.is_finite() || *weight <= 0.0;
+        if parts.is_empty() || !total.is_finite() {
+            return Err(Error::invalid("a mixture has at least one part"));
+        }
+        if let Some((count, weight)) = parts.iter().find(bad) {
+            return Err(Error::invalid(format!(
+                "a part of a mixture has records and a weight above 0, not {count} records and the weight {weight}"
+            )));
+        }
+        if parts.len() as u64 > ROUND / 16 {
+            return Err(Error::invalid(format!("a mixture has at most {} parts", ROUND / 16)));
+        }
+        // The turn goes to the part that is furthest behind its share; its next turn is then due one
+        // share later. So each part's turns lie as evenly as the others let them.
+        let mut credit = vec![0.0; parts.len()];
+        let mut taken = vec![0u64; parts.len()];
+        let mut turns = Vec::new();
+        for _ in 0..ROUND {
+            for (credit, (_, weight)) in credit.iter_mut().zip(parts) {
+                *credit += weight / total;
+            }
+            let furthest = credit.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
+            let part = furthest.map_or(0, |(part, _)| part);
+            if let (Some(credit), Some(taken)) = (credit.get_mut(part), taken.get_mut(part)) {
+                *credit -= 1.0;
+                turns.push((part, *taken));
+                *taken += 1;
+            }
+        }
+        let mut start = 0u64;
+        let mut numbered = Vec::new();
+        for ((count, _), turns) in parts.iter().zip(taken) {
+            if turns == 0 {
+                return Err(Error::invalid(format!(
+                    "a weight is less than 1/{ROUND} of all weights together"
+                )));
+            }
+            numbered.push((start, *count, turns));
+            start = start
+                .checked_add(*count)
+                .ok_or_else(|| Error::invalid("a mixture has less than 2^64 records"))?;
+        }
+        Ok(Mixture { parts: numbered, turns })
+    }
+}
+
+impl Order {
+    /// The order of `count` records; an epoch has each once.
+    pub fn of_one(count: u64, seed: u64, shuffle: Shuffle) -> Order {
+        Order { seed, shuffle, samples: count, parts: Parts::One }
+    }
+
+    /// The order of several sets of records, each with its count and weight, numbered through.
+    pub fn of_mixture(parts: &[(u64, f64)], samples: u64, seed: u64, shuffle: Shuffle) -> Result<Order> {
+        let mixture = Mixture::new(parts)?;
+        Ok(Order { seed, shuffle, samples, parts: Parts::Mixed(Arc::new(mixture)) })
+    }
+
+    /// Number of records, used in an epoch or not.
+    pub fn records(&self) -> u64 {
+        match &self.parts {
+            Parts::One => self.samples,
+            Parts::Mixed(mixture) => mixture.parts.last().map_or(0, |(start, count, _)| start + count),
+        }
+    }
+
+    /// The records at `places` of an epoch, appended to `numbers`.
+    pub fn fill(&self, epoch: u64, places: impl Iterator<Item = u64>, numbers: &mut Vec<u64>) {
+        match &self.parts {
+            Parts::One => {
+                let mut passes = Passes::new(self.samples, self.seed, self.shuffle, epoch);
+                numbers.extend(places.map(|place| passes.get(epoch, place)));
+            }
+            Parts::Mixed(mixture) => {
+                let mut walk = MixtureWalk::new(mixture, self);
+                // Epochs follow each other: a part goes on where the epoch before left it.
+                let before = epoch.wrapping_mul(self.samples);
+                numbers.extend(places.map(|place| walk.get(before.wrapping_add(place))));
+            }
+        }
+    }
+}
+
+/// The parts of a mixture, each going through its records again and again.
+struct MixtureWalk<'a> {
+    mixture: &'a Mixture,
+    passes: Vec<Passes>,
+    /// The order of the turns in a round, where they are shuffled.
+    rounds: Passes,
+}
+
+impl<'a> MixtureWalk<'a> {
+    fn new(mixture: &'a Mixture, order: &Order) -> Self {
+        let part = |(number, (_, count, _)): (u64, &(u64, u64, u64))| {
+            Passes::new(*count, derive(order.seed, number), order.shuffle, 0)
+        };
+        let turns = if order.shuffle == Shuffle::None { Shuffle::None } else { Shuffle::Full };
+        MixtureWalk {
+            mixture,
+            passes: (0u64..).zip(&mixture.parts).map(part).collect(),
+            rounds: Passes::new(ROUND, derive(order.seed, u64::MAX), turns, 0),
+        }
+    }
+
+    /// The record of sample number `sample` since the first epoch.
+    fn get(&mut self, sample: u64) -> u64 {
+        let round = sample / ROUND;
+        let turn = usize::try_from(self.rounds.get(round, sample % ROUND)).unwrap_or(0);
+        let (part, nth) = self.mixture.turns.get(turn).copied().unwrap_or_default();
+        match (self.mixture.parts.get(part), self.passes.get_mut(part)) {
+            (Some((start, count, turns)), Some(passes)) => {
+                let use_number = round.wrapping_mul(*turns).wrapping_add(nth);
+                start + passes.get(use_number / count, use_number % count)
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.parts {
+            Parts::One => write!(f, "{} records {}", self.samples, self.shuffle),
+            Parts::Mixed(mixture) => {
+                write!(f, "{} samples mixed from ", self.samples)?;
+                for (number, (_, count, turns)) in mixture.parts.iter().enumerate() {
+                    let comma = if number == 0 { "" } else { ", " };
+                    write!(f, "{comma}{count} records ({turns}/{ROUND})")?;
+                }
+                write!(f, ", {}", self.shuffle)
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Threads that load the batches of (the rest of) an epoch ahead of the consumer.
+//!
+//! Each thread claims the next step, works out its record numbers and reads its batch by itself;
+//! the lock is held to claim and to hand over, never while reading. The consumer takes the batches
+//! in the order of their steps, whichever thread was first.
+
+use super::load::{Failure, Job, Loaded};
+use crate::error::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a thread hands over for a step.
+type Outcome = Result<(Loaded, Vec<Failure>)>;
+
+/// How far ahead of the consumer the threads may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ahead {
+    pub threads: usize,
+    pub batches: u64,
+    pub bytes: u64,
+}
+
+/// The threads of one iteration. Dropping it ends them.
+pub(super) struct Run {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Threads are not carried over by a fork.
+    process: u32,
+}
+
+struct Shared {
+    job: Arc<Job>,
+    ahead: Ahead,
+    epoch: u64,
+    /// Samples consumed before each step are these and the steps' own.
+    begin: u64,
+    steps: u64,
+    progress: Mutex<Progress>,
+    /// Told when there may be room for another claim.
+    room: Condvar,
+    /// Told when a batch is there.
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    claimed: u64,
+    delivered: u64,
+    waiting: BTreeMap<u64, Outcome>,
+    /// Bytes of the batches that wait.
+    bytes: u64,
+    /// Bytes of the largest batch so far: what one being read is taken for.
+    largest: u64,
+    stop: bool,
+}
+
+impl Run {
+    /// Starts threads for the steps of an epoch from `begin` samples on.
+    pub fn start(job: Arc<Job>, ahead: Ahead, epoch: u64, begin: u64) -> Result<Run> {
+        let steps = job.plan.steps(begin);
+        let shared = Arc::new(Shared {
+            job,
+            ahead,
+            epoch,
+            begin,
+            steps,
+            progress: Mutex::default(),
+            room: Condvar::new(),
+            ready: Condvar::new(),
+        });
+        let mut run = Run { shared, threads: Vec::new(), process: crate::process::generation() };
+        for _ in 0..(ahead.threads as u64).min(steps).min(ahead.batches) {
+            let shared = Arc::clone(&run.shared);
+            let thread = std::thread::Builder::new().name("anyrec-loader".to_owned());
+            let started = thread.spawn(move || shared.work());
+            run.threads.push(started.map_err(|error| Error::io("cannot start a thread", error))?);
+        }
+        Ok(run)
+    }
+
+    /// Whether the threads are in this process.
+    pub fn is_ours(&self) -> bool {
+        self.process == crate::process::generation()
+    }
+
+    /// The next batch: `None` when it is not there by the deadline.
+    pub fn next(&self, deadline: Option<Instant>) -> Option<Outcome> {
+        let mut progress = self.shared.lock();
+        loop {
+            let step = progress.delivered;
+            if let Some(outcome) = progress.waiting.remove(&step) {
+                progress.delivered += 1;
+                progress.bytes = progress.bytes.saturating_sub(size(&outcome));
+                self.shared.room.notify_all();
+                return Some(outcome);
+            }
+            progress = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return None,
+                Some(left) => {
+                    let waited = self.shared.ready.wait_timeout(progress, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.shared.ready.wait(progress).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if !self.is_ours() {
+            // Their memory is here, but they are not; neither lock nor join would ever return.
+            std::mem::forget(threads);
+            return;
+        }
+        self.shared.lock().stop = true;
+        self.shared.room.notify_all();
+        for thread in threads {
+            // A panic was turned into an error where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a thread does: claims steps and loads them, until there is no more to do.
+    fn work(&self) {
+        while let Some(step) = self.claim() {
+            let plan = &self.job.plan;
+            let consumed = self.begin.saturating_add(plan.consumed(step));
+            let load = || self.job.load(self.epoch, consumed);
+            let outcome = catch_unwind(AssertUnwindSafe(load)).unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Invalid, "a loader's thread panicked while it read a batch"))
+            });
+            let mut progress = self.lock();
+            let size = size(&outcome);
+            progress.bytes = progress.bytes.saturating_add(size);
+            progress.largest = progress.largest.max(size);
+            progress.waiting.insert(step, outcome);
+            drop(progress);
+            self.ready.notify_one();
+        }
+    }
+
+    /// The next step, once there is room for its batch; `None` when there is nothing more to do.
+    fn claim(&self) -> Option<u64> {
+        let mut progress = self.lock();
+        loop {
+            if progress.stop || progress.claimed == self.steps {
+                return None;
+            }
+            if progress.has_room(self.ahead) {
+                progress.claimed += 1;
+                return Some(progress.claimed - 1);
+            }
+            progress = self.room.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Progress {
+    /// Whether another batch may be read ahead. The one that the consumer waits for always may.
+    fn has_room(&self, ahead: Ahead) -> bool {
+        let undelivered = self.claimed - self.delivered;
+        let being_read = undelivered.saturating_sub(self.waiting.len() as u64);
+        let bytes = being_read.saturating_add(1).saturating_mul(self.largest).saturating_add(self.bytes);
+        undelivered == 0 || (undelivered < ahead.batches && bytes <= ahead.bytes)
+    }
+}
+
+fn size(outcome: &Outcome) -> u64 {
+    outcome.as_ref().map_or(0, |(loaded, _)| loaded.records.buffer().len() as u64)
+}

@@ -1,0 +1,227 @@
+"""Some of the records of a dataset, and several datasets mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ._anyrec import Batch, Record
+from .errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+__all__ = ["Mix", "View"]
+
+_Labels: TypeAlias = float | Collection[float] | Callable[[Any], bool]
+_Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+class Selecting:
+    """What datasets and views have in common: records are chosen by number, label and key."""
+
+    __slots__ = ()
+
+    def select(self, indices: slice | Iterable[int]) -> View:
+        """Some of the records, in the order given, repeats kept.
+
+        >>> import anyrec
+        >>> with anyrec.create("words.ffr") as writer:
+        ...     for word in ["zero", "one", "two", "three"]:
+        ...         _ = writer.write(word)
+        >>> view = anyrec.open("words.ffr").select([3, 1])
+        >>> len(view), bytes(view[0]), view.select(slice(1, None)).read([0]).to_list()
+        (2, b'three', [b'one'])
+        """
+        dataset, own = _origin(self)
+        count = len(dataset) if own is None else len(own)
+        if isinstance(indices, slice):
+            chosen = np.arange(count, dtype=np.int64)[indices]
+        else:
+            if not isinstance(indices, np.ndarray):
+                indices = np.fromiter(indices, dtype=np.int64)
+            chosen = _checked(indices, count)
+        return View(dataset, chosen if own is None else own[chosen])
+
+    def filter(self, *, labels: _Labels | None = None, keys: Collection[Any] | None = None) -> View:
+        """The records with these labels and keys, in their order.
+
+        :param labels: a label, several, or a function that says of a label (``None`` where a record
+            has none) whether its record is wanted. Of a record with several labels the first counts,
+            except for a function, which gets all.
+        :param keys: keys of the records wanted.
+
+        All labels are read once for it.
+
+        >>> import anyrec
+        >>> with anyrec.create("pets.rec") as writer:
+        ...     for key, name in enumerate(["cat", "dog", "cow", "hen"]):
+        ...         _ = writer.write(name, key=key, label=key % 2)
+        >>> pets = anyrec.open("pets.rec")
+        >>> len(pets.filter(labels=1)), len(pets.filter(labels=[0, 1], keys=[3, 0, 7]))
+        (2, 2)
+        >>> [pets.filter(labels=lambda label: label > 0).key(i) for i in range(2)]
+        [1, 3]
+        """
+        dataset, own = _origin(self)
+        numbers: _Numbers = np.arange(len(dataset), dtype=np.int64) if own is None else own
+        if keys is not None:
+            found = [dataset.find(key) for key in keys]
+            wanted = np.array([number for number in found if number is not None], dtype=np.int64)
+            numbers = numbers[np.isin(numbers, wanted)]
+        if labels is not None:
+            numbers = numbers[_with_labels(dataset.labels(numbers), labels)]
+        return View(dataset, numbers)
+
+
+def _origin(data: Any) -> tuple[Dataset, _Numbers | None]:
+    """The dataset, and which of its records; ``None`` for all."""
+    return (data.dataset, data.indices) if isinstance(data, View) else (data, None)
+
+
+def _checked(indices: npt.NDArray[Any], count: int) -> _Numbers:
+    if indices.dtype == np.bool_:
+        if indices.shape != (count,):
+            raise InvalidArgument(f"a mask has one entry a record: {count}, not {indices.shape}")
+        return np.flatnonzero(indices)
+    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+        raise TypeError(f"indices are a row of whole numbers, not {indices.dtype} of shape {indices.shape}")
+    chosen = indices.astype(np.int64)
+    chosen = np.where(chosen < 0, chosen + count, chosen)
+    outside = (chosen < 0) | (chosen >= count)
+    if outside.any():
+        raise IndexError(f"there is no record {indices[outside][0]}: there are {count}")
+    return chosen
+
+
+def _with_labels(found: Any, wanted: _Labels) -> npt.NDArray[np.bool_]:
+    if callable(wanted):
+        told = (None if isinstance(label, float) and np.isnan(label) else label for label in found)
+        return np.fromiter((bool(wanted(label)) for label in told), dtype=np.bool_, count=len(found))
+    first = [np.ravel(label)[0] if label is not None and np.size(label) else np.nan for label in found]
+    return np.isin(np.array(first, dtype=np.float64), np.ravel(np.asarray(_listed(wanted), dtype=np.float64)))
+
+
+def _listed(wanted: Any) -> Any:
+    return list(wanted) if isinstance(wanted, Iterable) else [wanted]
+
+
+class View(Selecting, Sequence[Record]):
+    """Some of the records of a dataset, in an order of their own; :meth:`Dataset.select` and
+    :meth:`Dataset.filter` make one.
+
+    It is used as a dataset is: numbers count within the view. Pickling takes the numbers along.
+    """
+
+    __slots__ = ("dataset", "indices")
+
+    def __init__(self, dataset: Dataset, indices: _Numbers) -> None:
+        self.dataset = dataset
+        """Where the records are."""
+        self.indices = indices
+        """Their numbers there."""
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[Any]) -> list[Record]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) or hasattr(index, "__len__"):
+            return self.dataset[self.select(index).indices]
+        return self.dataset[self._number(index)]
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self.dataset[number] for number in self.indices.tolist())
+
+    def __repr__(self) -> str:
+        return f"<View of {len(self)} records of {self.dataset!r}>"
+
+    def _number(self, index: Any) -> int:
+        return int(self.indices[_checked(np.array([index]), len(self))[0]])
+
+    def read(self, indices: slice | Sequence[int] | npt.NDArray[Any]) -> Batch:
+        """Records as one batch, see :meth:`Dataset.read`."""
+        return self.dataset.read(self.select(indices).indices)
+
+    def label(self, index: int) -> Any:
+        """The label of a record, see :meth:`Dataset.label`."""
+        return self.dataset.label(self._number(index))
+
+    def labels(self) -> Any:
+        """The labels of all records, see :meth:`Dataset.labels`."""
+        return self.dataset.labels(self.indices)
+
+    def key(self, index: int) -> Any:
+        """The key of a record, see :meth:`Dataset.key`."""
+        return self.dataset.key(self._number(index))
+
+    def position(self, index: int) -> tuple[int, int]:
+        """Where a record is in its file, see :meth:`Dataset.position`."""
+        return self.dataset.position(self._number(index))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the dataset's first file says about itself."""
+        return self.dataset.metadata
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (View, (self.dataset, self.indices))
+
+
+class Mix:
+    """Several datasets or views for one :class:`anyrec.Loader`, each with a weight.
+
+    :param parts: datasets, views, or what :func:`anyrec.open` takes.
+    :param weights: how often each has its turn, in proportion; as many as each has records unless
+        said otherwise. They are kept to a precision of 1/16384.
+    :param samples: samples in an epoch; as many as there are records unless said otherwise.
+
+    Each part is gone through again and again, in a new order each time, on through the epochs: none
+    of its records comes a second time before all have come once.
+
+    >>> import anyrec
+    >>> for name, count in [("a.ffr", 4), ("b.ffr", 100)]:
+    ...     with anyrec.create(name) as writer:
+    ...         for i in range(count):
+    ...             _ = writer.write(f"{name[0]}{i}")
+    >>> mix = anyrec.Mix(["a.ffr", "b.ffr"], weights=[1, 3], samples=400)
+    >>> records = [word for batch in anyrec.Loader(mix, 100) for word in batch.to_list()]
+    >>> len(records), records[:5], records.count(b"a3")
+    (400, [b'b0', b'a0', b'b1', b'b2', b'b3'], 25)
+    """
+
+    def __init__(
+        self,
+        parts: Iterable[Any],
+        weights: Iterable[float] | None = None,
+        *,
+        samples: int | None = None,
+    ) -> None:
+        self.parts = [opened(part) for part in parts]
+        """The datasets and views. A record's number in a batch counts through all of them."""
+        given = [len(part) for part in self.parts] if weights is None else weights
+        self.weights = [float(weight) for weight in given]
+        """How often each has its turn."""
+        if len(self.weights) != len(self.parts):
+            raise InvalidArgument(f"{len(self.parts)} datasets have {len(self.weights)} weights")
+        self.samples = sum(len(part) for part in self.parts) if samples is None else samples
+        """Samples in an epoch."""
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __repr__(self) -> str:
+        return f"<Mix of {len(self.parts)} datasets, {self.samples} samples an epoch>"
+
+
+def opened(data: Any, **options: Any) -> Dataset | View:
+    """A dataset or view as it is; anything else is opened."""
+    from .dataset import Dataset, open
+
+    return data if isinstance(data, Dataset | View) else open(data, **options)

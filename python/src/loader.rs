@@ -1,0 +1,246 @@
+//! `Loader`: batches read ahead by threads.
+
+use crate::batch::{Batch, numbers_to};
+use crate::dataset::Dataset;
+use crate::errors::{described, raised};
+use crate::handle::Handle;
+use crate::options::loader_options;
+use crate::values::labels_to;
+use anyrec::Result;
+use anyrec::loader::{Loaded, Plan, Recycler, Selection, Source, Sources, State};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How often Python is asked for signals while it waits for a batch.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// One set of records: a dataset, and which of its records (all if it does not say).
+type Part<'py> = (Bound<'py, Dataset>, Option<PyReadonlyArray1<'py, u64>>);
+
+/// Gives batches in the order of a plan, read ahead by threads. `anyrec.Loader` is made of it.
+#[pyclass(frozen, module = "anyrec._anyrec")]
+pub struct Loader {
+    loader: Handle<anyrec::loader::Loader>,
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    #[pyo3(signature = (parts, options, weights = None, samples = None))]
+    fn new(
+        py: Python<'_>,
+        parts: Vec<Part<'_>>,
+        options: &Bound<'_, PyDict>,
+        weights: Option<Vec<f64>>,
+        samples: Option<u64>,
+    ) -> PyResult<Self> {
+        let (plan_options, options) = loader_options(options)?;
+        let mut sources = Vec::new();
+        for (dataset, indices) in parts {
+            let indices = indices.map(|indices| indices.as_array().to_vec());
+            sources.push((dataset.get().opened()?, indices));
+        }
+        let make = move || -> Result<anyrec::loader::Loader> {
+            let mut parts: Vec<Arc<dyn Source>> = Vec::new();
+            for (dataset, indices) in sources {
+                parts.push(match indices {
+                    Some(indices) => Arc::new(Selection::new(dataset, indices)?),
+                    None => dataset,
+                });
+            }
+            let (source, plan): (Arc<dyn Source>, Plan) = match (weights, parts.pop()) {
+                (None, Some(only)) if parts.is_empty() => {
+                    let plan = Plan::new(only.count()?, &plan_options)?;
+                    (only, plan)
+                }
+                (weights, last) => {
+                    parts.extend(last);
+                    let counts = parts.iter().map(|part| part.count()).collect::<Result<Vec<_>>>()?;
+                    let weighted: Vec<(u64, f64)> =
+                        counts.iter().copied().zip(weights.unwrap_or_default()).collect();
+                    let samples = samples.unwrap_or_else(|| counts.iter().sum());
+                    let plan = Plan::mix(&weighted, samples, &plan_options)?;
+                    (Arc::new(Sources::new(parts)?), plan)
+                }
+            };
+            anyrec::loader::Loader::new(source, plan, options)
+        };
+        let loader = py.detach(make).map_err(raised)?;
+        Ok(Loader { loader: Handle::reader("the loader", loader) })
+    }
+
+    /// How many batches a whole epoch has.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(usize::try_from(self.loader.with(py, |loader| Ok(loader.plan().steps(0)))?)?)
+    }
+
+    /// How many batches the epoch still has.
+    #[getter]
+    fn left(&self, py: Python<'_>) -> PyResult<u64> {
+        self.loader.with(py, |loader| Ok(loader.steps_left()))
+    }
+
+    /// The epoch that is under way, or comes next.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        self.loader.with(py, |loader| Ok(loader.epoch()))
+    }
+
+    /// Steps of the epoch that lie behind.
+    #[getter]
+    fn step(&self, py: Python<'_>) -> PyResult<u64> {
+        self.loader.with(py, |loader| Ok(loader.step()))
+    }
+
+    /// How many records were skipped or replaced.
+    #[getter]
+    fn failed(&self, py: Python<'_>) -> PyResult<u64> {
+        self.loader.with(py, |loader| Ok(loader.failed()))
+    }
+
+    /// The first hundred of them: (epoch, record, exception).
+    #[getter]
+    fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let failures = self.loader.with(py, |loader| Ok(loader.failures().to_vec()))?;
+        let told = failures
+            .iter()
+            .map(|failure| Ok((failure.epoch, failure.record, described(py, &failure.error)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, told)
+    }
+
+    /// Where the loader is: (seed, epoch, samples consumed, order).
+    fn state(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, String)> {
+        let State { seed, epoch, consumed, order } = self.loader.with(py, |loader| Ok(loader.state()))?;
+        Ok((seed, epoch, consumed, order))
+    }
+
+    /// Goes to where a state was saved.
+    fn resume(&self, py: Python<'_>, seed: u64, epoch: u64, consumed: u64, order: String) -> PyResult<()> {
+        self.loader.with(py, move |loader| loader.resume(&State { seed, epoch, consumed, order }))
+    }
+
+    /// Goes to the beginning of an epoch, or stays in it if it was resumed.
+    fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
+        self.loader.with(py, |loader| {
+            loader.set_epoch(epoch);
+            Ok(())
+        })
+    }
+
+    /// Goes to a step of the epoch.
+    fn set_step(&self, py: Python<'_>, step: u64) -> PyResult<()> {
+        self.loader.with(py, |loader| {
+            loader.set_step(step);
+            Ok(())
+        })
+    }
+
+    /// Begins an iteration: the place that was resumed or set, or else the next epoch.
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        self.loader.with(py, |loader| {
+            loader.begin();
+            Ok(())
+        })
+    }
+
+    /// The next batch; `None` at the end of the epoch.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler)))
+    }
+
+    /// The same as memory that may be changed: (memory, offsets, indices, labels, padding).
+    fn next_memory<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
+        let Loaded { records, indices, labels, padding, .. } = loaded;
+        let (offsets, indices) = (numbers_to(py, records.offsets())?, numbers_to(py, &indices)?);
+        let labels = labels.map(|labels| labels_to(py, &labels)).transpose()?;
+        let memory = Bound::new(py, Memory::new(records, recycler))?;
+        Ok(Some((memory, offsets, indices, labels, padding).into_pyobject(py)?))
+    }
+
+    /// Ends the threads and forgets what was read ahead; the place stays.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.loader.with(py, |loader| {
+            loader.close();
+            Ok(())
+        })
+    }
+}
+
+impl Loader {
+    /// Waits for the next batch, the interpreter let go, and hears Ctrl-C meanwhile.
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<(Loaded, Recycler)>> {
+        loop {
+            let next = self.loader.with(py, |loader| {
+                let next = loader.next_batch_within(INTERVAL)?;
+                Ok(next.map(|next| next.map(|loaded| (loaded, loader.recycler().clone()))))
+            })?;
+            match next {
+                Poll::Ready(next) => return Ok(next),
+                Poll::Pending => py.check_signals().inspect_err(|_| {
+                    // The interruption is what counts, not what closing says.
+                    let _ = self.close(py);
+                })?,
+            }
+        }
+    }
+}
+
+/// The records of a batch, as memory that may be changed: what tensors are made over.
+#[pyclass(frozen, module = "anyrec._anyrec")]
+pub struct Memory {
+    /// Into `records`, where it is only reached through this pointer until it goes back.
+    begin: *mut u8,
+    length: usize,
+    records: anyrec::Batch,
+    recycler: Recycler,
+}
+
+// SAFETY: the pointer is to memory of the `Vec` beside it, which may be used from any thread; who
+// writes through the buffer protocol keeps order among themselves, as with any buffer.
+unsafe impl Send for Memory {}
+// SAFETY: as above; nothing here reads or writes through a shared reference.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(mut records: anyrec::Batch, recycler: Recycler) -> Self {
+        let buffer = records.buffer_mut();
+        let (begin, length) = (buffer.as_mut_ptr(), buffer.len());
+        Memory { begin, length, records, recycler }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.recycler.give(std::mem::take(&mut self.records));
+    }
+}
+
+#[pymethods]
+impl Memory {
+    fn __len__(&self) -> usize {
+        self.length
+    }
+
+    /// # Safety
+    /// Called by the interpreter with a view to fill in.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let this = slf.get();
+        let length = ffi::Py_ssize_t::try_from(this.length)
+            .map_err(|_| PyBufferError::new_err("the batch is too large for a buffer"))?;
+        // SAFETY: `view` is the interpreter's; the memory lives as long as the object, to which the
+        // view takes a reference, and no Rust reference to it exists meanwhile.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), this.begin.cast::<c_void>(), length, 0, flags)
+        };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
