@@ -5,9 +5,8 @@ use crate::buffers::lend;
 use crate::handle::Handle;
 use crate::record::Record;
 use anyrec::loader::Recycler;
-use anyrec::{Bytes, Chunks, Records, Result};
+use anyrec::{Bytes, Records, Result};
 use pyo3::prelude::*;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The records of a dataset, front to back.
@@ -21,87 +20,80 @@ pub struct RecordIterator(Handle<Ahead>);
 /// Small records are read some at a time: each is then handed out without letting go of the
 /// interpreter.
 struct Ahead {
-    records: Source,
-    ready: VecDeque<Result<Bytes>>,
+    records: Records<Arc<anyrec::Dataset>>,
+    /// Where records' own memory comes from; none where they are lent from the file.
+    buffers: Option<Recycler>,
+    /// What was read and not yet handed out, and the next of it.
+    chunk: Chunk,
+    next: usize,
 }
 
-enum Source {
-    /// Each record is a slice of the mapped file.
-    Lent(Records<Arc<anyrec::Dataset>>),
-    /// Records have memory of their own, which comes from there.
-    Copied(Chunks, Recycler),
+enum Chunk {
+    /// Slices of a mapped file.
+    Lent(Vec<Bytes>),
+    /// Memory of the records' own, and where they begin and end in it.
+    Copied(Bytes, Vec<u64>),
 }
 
-/// Lent records are verified so many bytes at a time (one record at least).
-const LENT: usize = 64 << 10;
-/// Large records are read so many bytes at a time, each into memory of its own.
-const AT_A_TIME: usize = 512 << 10;
+/// What is read at a time where records are small: bytes, and records.
+const AT_A_TIME: (usize, usize) = (64 << 10, 512);
 /// Chunks whose memory is kept to be used again.
-const KEPT: usize = 16;
+const KEPT: usize = 4;
 
 impl Ahead {
-    /// The next record, if it is there already.
+    /// The next record, if it was read already.
     fn ready(&mut self) -> Option<Bytes> {
-        match self.ready.front() {
-            Some(Ok(_)) => self.ready.pop_front().and_then(Result::ok),
-            _ => None,
-        }
+        let record = match &self.chunk {
+            Chunk::Lent(records) => records.get(self.next)?.clone(),
+            Chunk::Copied(buffer, offsets) => {
+                let begin = usize::try_from(*offsets.get(self.next)?).ok()?;
+                let end = usize::try_from(*offsets.get(self.next + 1)?).ok()?;
+                buffer.slice(begin..end)
+            }
+        };
+        self.next += 1;
+        Some(record)
     }
 
     fn next(&mut self) -> Result<Option<Bytes>> {
-        if self.ready.is_empty() {
-            self.refill();
+        if let Some(record) = self.ready() {
+            return Ok(Some(record));
         }
-        self.ready.pop_front().transpose()
+        self.refill()?;
+        Ok(self.ready())
     }
 
-    fn refill(&mut self) {
-        match &mut self.records {
-            Source::Lent(records) => {
-                let mut size = 0;
-                while size < LENT
-                    && let Some(record) = records.next()
-                {
-                    // An empty record is some work too.
-                    size += record.as_ref().map_or(LENT, |record| record.len().max(64));
-                    self.ready.push_back(record);
-                }
+    fn refill(&mut self) -> Result<()> {
+        // What the last chunk held is free before the next is read.
+        (self.chunk, self.next) = (Chunk::Lent(Vec::new()), 0);
+        self.chunk = match &self.buffers {
+            None => Chunk::Lent(self.records.lend(AT_A_TIME.1, AT_A_TIME.0)?),
+            Some(buffers) => {
+                let mut batch = buffers.take();
+                self.records.fill(&mut batch, AT_A_TIME.1, AT_A_TIME.0)?;
+                let (buffer, offsets) = lend(batch, buffers);
+                Chunk::Copied(buffer, offsets)
             }
-            Source::Copied(chunks, buffers) => {
-                let mut size = 0;
-                while size < AT_A_TIME {
-                    let mut batch = buffers.take();
-                    let outcome = chunks.fill(&mut batch);
-                    // A chunk of small records is enough; of large ones some are worth the call.
-                    size += if batch.len() == 1 { batch.buffer().len() } else { AT_A_TIME };
-                    let (buffer, offsets) = lend(batch, buffers);
-                    for (begin, end) in offsets.iter().zip(offsets.iter().skip(1)) {
-                        let range = usize::try_from(*begin).ok().zip(usize::try_from(*end).ok());
-                        self.ready.extend(range.map(|(begin, end)| Ok(buffer.slice(begin..end))));
-                    }
-                    if let Err(error) = outcome {
-                        self.ready.push_back(Err(error));
-                        break;
-                    }
-                }
-            }
-        }
+        };
+        Ok(())
     }
 }
 
 impl RecordIterator {
     /// Gives records memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Copied(dataset.chunks(), Recycler::new(KEPT)))
+        Self::over(dataset, Some(Recycler::new(KEPT)))
     }
 
     /// Lends records from mapped files.
     pub fn lending(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Lent(dataset.shared_iter()))
+        Self::over(dataset, None)
     }
 
-    fn over(records: Source) -> Self {
-        RecordIterator(Handle::reader("the iteration", Ahead { records, ready: VecDeque::new() }))
+    fn over(dataset: Arc<anyrec::Dataset>, buffers: Option<Recycler>) -> Self {
+        let ahead =
+            Ahead { records: dataset.shared_iter(), buffers, chunk: Chunk::Lent(Vec::new()), next: 0 };
+        RecordIterator(Handle::reader("the iteration", ahead))
     }
 }
 

@@ -37,7 +37,10 @@ impl Batch {
 
     /// Adds a record at the end.
     pub fn push(&mut self, record: &[u8]) {
-        self.buffer.truncate(self.end());
+        let end = self.end();
+        if self.buffer.len() > end {
+            self.buffer.truncate(end);
+        }
         self.buffer.extend_from_slice(record);
         self.offsets.push(self.buffer.len() as u64);
     }

@@ -8,7 +8,7 @@ use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
 use crate::io::ReadAt;
 use crate::position::Position;
-use crate::sequence::{Batches, Chunks, Records};
+use crate::sequence::{Batches, Records};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -279,12 +279,6 @@ impl Dataset {
     /// All records in order, some at a time; the next come with [`Batches::fill`].
     pub fn batches(self: Arc<Self>) -> Batches {
         Batches::new(self)
-    }
-
-    /// All records in order, small ones some at a time and read ahead of the caller; the next come
-    /// with [`Chunks::fill`].
-    pub fn chunks(self: Arc<Self>) -> Chunks {
-        Chunks::new(self)
     }
 
     /// The same open files with readers of their own, which share no lock with this one's: for a

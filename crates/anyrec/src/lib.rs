@@ -43,7 +43,7 @@ pub use limits::Limits;
 pub use position::{Location, Plain, Position, PositionList};
 pub use process::generation;
 pub use repair::{Repair, RepairOptions, repair};
-pub use sequence::{Batches, Chunks, Records};
+pub use sequence::{Batches, Records};
 pub use table::Table;
 pub use verify::{Report, Sizes, verify, verify_input};
 

@@ -1,4 +1,4 @@
-//! The records of a dataset in order: one by one, in batches, in chunks.
+//! The records of a dataset in order: one by one, and in batches.
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -6,13 +6,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Event, OpenOptions, Scan};
 use crate::input::Input;
 use crate::io::ReadAt;
-use crate::pool::in_background;
-use crate::process::generation;
 use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Iterator over the records of a dataset, see [`Dataset::iter`].
 pub struct Records<D> {
@@ -39,9 +36,14 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
-        while batch.len() < count && (batch.is_empty() || batch.buffer().len() < bytes) {
-            match self.step(|_, record| batch.push(record)) {
-                Ok(Some(())) => {}
+        let mut size = 0;
+        while batch.len() < count && (size < bytes || batch.is_empty()) {
+            let push = |_: &_, record: &[u8]| {
+                batch.push(record);
+                record.len()
+            };
+            match self.step(push) {
+                Ok(Some(length)) => size += length,
                 Ok(None) => break,
                 Err(error) => {
                     let error = self.failed(error);
@@ -54,6 +56,33 @@ impl<D: Deref<Target = Dataset>> Records<D> {
             }
         }
         Ok(())
+    }
+
+    /// The next records as [`fill`](Records::fill) counts them: lent, not copied, where they lie in
+    /// mapped files.
+    ///
+    /// # Errors
+    /// As [`fill`](Records::fill).
+    pub fn lend(&mut self, count: usize, bytes: usize) -> Result<Vec<Bytes>> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let (mut lent, mut size) = (Vec::new(), 0);
+        while lent.len() < count && (size < bytes || lent.is_empty()) {
+            match self.next() {
+                Some(Ok(record)) => {
+                    size += record.len();
+                    lent.push(record);
+                }
+                Some(Err(error)) if lent.is_empty() => return Err(error),
+                Some(Err(error)) => {
+                    self.failure = Some(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        Ok(lent)
     }
 
     /// After a failure that would come again for ever the file is over.
@@ -148,87 +177,6 @@ impl Batches {
             }
         };
         scan.fill(batch, count, usize::MAX)
-    }
-}
-
-/// The records of a dataset in order, in chunks of some 64 KiB, or of one record where that is
-/// larger. See [`Dataset::chunks`].
-///
-/// After the first few chunks another thread reads the next one while the caller deals with the
-/// last.
-pub struct Chunks {
-    records: Option<Records<Arc<Dataset>>>,
-    /// The chunk that is being read, and the process whose thread does it.
-    coming: Option<(u32, Receiver<Chunk>)>,
-    /// Memory for the one after that.
-    spare: Batch,
-    given: usize,
-    threads: usize,
-}
-
-struct Chunk {
-    records: Records<Arc<Dataset>>,
-    batch: Batch,
-    outcome: Result<()>,
-}
-
-/// Bytes and records of a chunk.
-const CHUNK: (usize, usize) = (64 << 10, 512);
-
-/// Chunks that are read by the caller's own thread: who wants but a few records starts no other.
-const OWN_CHUNKS: usize = 16;
-
-/// Records in a chunk that make it worth another thread: large ones are read as fast by their own.
-const SMALL_RECORDS: usize = 16;
-
-impl Chunks {
-    pub(crate) fn new(dataset: Arc<Dataset>) -> Self {
-        let threads = dataset.options.thread_count();
-        Chunks { records: Some(Records::new(dataset)), coming: None, spare: Batch::new(), given: 0, threads }
-    }
-
-    /// Fills a batch with the next records. Empty at the end.
-    ///
-    /// # Errors
-    /// As [`Batches::fill`]; [`Invalid`](ErrorKind::Invalid) in a process that was forked in the
-    /// middle of it.
-    pub fn fill(&mut self, batch: &mut Batch) -> Result<()> {
-        let outcome = match (self.coming.take(), self.records.take()) {
-            (Some((process, coming)), _) if process == generation() => match coming.recv() {
-                Ok(Chunk { records, batch: filled, outcome }) => {
-                    self.spare = std::mem::replace(batch, filled);
-                    self.records = Some(records);
-                    outcome
-                }
-                Err(_) => Err(Error::invalid("the thread that read ahead panicked")),
-            },
-            (None, Some(mut records)) => {
-                let outcome = records.fill(batch, CHUNK.1, CHUNK.0);
-                self.records = Some(records);
-                outcome
-            }
-            _ => {
-                Err(Error::invalid("this iteration was under way when the process was forked: start another"))
-            }
-        };
-        self.given += 1;
-        let worth_it = self.given >= OWN_CHUNKS && self.threads > 1 && batch.len() >= SMALL_RECORDS;
-        if worth_it && outcome.is_ok() {
-            self.read_next();
-        }
-        outcome
-    }
-
-    fn read_next(&mut self) {
-        let Some(mut records) = self.records.take() else { return };
-        let mut batch = std::mem::take(&mut self.spare);
-        let (sender, coming) = sync_channel(1);
-        self.coming = Some((generation(), coming));
-        in_background(move || {
-            let outcome = records.fill(&mut batch, CHUNK.1, CHUNK.0);
-            // Nobody listens any more when the iteration was dropped.
-            let _ = sender.send(Chunk { records, batch, outcome });
-        });
     }
 }
 

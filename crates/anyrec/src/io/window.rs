@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Bytes fetched at a time from a source that does not lie in memory.
 const FETCH: usize = 1 << 20;
 /// Bytes left behind before they are given back: few enough to stay small, enough to ask rarely.
-const RELEASE: u64 = 4 << 20;
+const RELEASE: u64 = 16 << 20;
 /// Bytes that another thread brings in ahead of a walk, once it has gone that far.
 const AHEAD: u64 = 4 << 20;
 
@@ -31,6 +31,8 @@ pub struct Window {
     released: u64,
     /// What lies before was asked for ahead of the walk.
     asked: u64,
+    /// The source lies in memory.
+    in_memory: bool,
 }
 
 enum Origin {
@@ -58,7 +60,8 @@ impl Window {
     }
 
     fn over(origin: Origin) -> Self {
-        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0, asked: AHEAD }
+        let in_memory = matches!(&origin, Origin::Source(source) if source.as_slice().is_some());
+        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0, asked: AHEAD, in_memory }
     }
 
     /// What to call the source in messages.
@@ -92,11 +95,11 @@ impl Window {
     /// # Errors
     /// Only when reading itself fails.
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
-        if !self.in_memory() {
+        if !self.in_memory {
             while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
         }
         let ahead = match &self.origin {
-            Origin::Source(source) if source.as_slice().is_some() => Self::from_offset(source, self.offset),
+            Origin::Source(source) if self.in_memory => Self::from_offset(source, self.offset),
             _ => self.buffer.get(self.consumed..).unwrap_or_default(),
         };
         Ok(ahead.get(..want).unwrap_or(ahead))
@@ -158,14 +161,10 @@ impl Window {
         let Origin::Source(source) = &self.origin else { return };
         let end = begin.saturating_add(AHEAD).min(source.len());
         self.asked = end.max(begin + 1);
-        if begin < end && source.as_slice().is_some() {
+        if begin < end && self.in_memory {
             let source = Arc::clone(source);
             crate::pool::in_background(move || source.bring_in(begin..end));
         }
-    }
-
-    fn in_memory(&self) -> bool {
-        self.source().is_some_and(|source| source.as_slice().is_some())
     }
 
     fn from_offset(source: &Arc<dyn ReadAt>, offset: u64) -> &[u8] {
