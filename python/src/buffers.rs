@@ -1,6 +1,6 @@
 //! Memory of batches that nobody looks at any more, to be filled again.
 
-use anyrec::loader::Recycler;
+use anyrec::Recycler;
 use anyrec::{Batch, Bytes};
 
 /// A filled batch's bytes and offsets. The memory goes back home when the last look at it ends: fresh

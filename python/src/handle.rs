@@ -66,6 +66,9 @@ impl<T: Send> Handle<T> {
     /// Works with the value without letting go of the interpreter, if nobody else does: for what
     /// takes no time and touches no Python object.
     pub fn at_once<R>(&self, work: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
+        if self.is_anothers() {
+            return None;
+        }
         self.slot.try_lock().ok()?.as_mut().and_then(work)
     }
 

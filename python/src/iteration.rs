@@ -4,9 +4,9 @@ use crate::batch::Batch;
 use crate::buffers::lend;
 use crate::handle::Handle;
 use crate::record::Record;
-use anyrec::loader::Recycler;
-use anyrec::{Bytes, Records, Result};
+use anyrec::{Bytes, Error, Records, Recycler, Result};
 use pyo3::prelude::*;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The records of a dataset, front to back.
@@ -17,83 +17,106 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "anyrec")]
 pub struct RecordIterator(Handle<Ahead>);
 
-/// Small records are read some at a time: each is then handed out without letting go of the
-/// interpreter.
+/// Records are read some at a time: each is then handed out without letting go of the interpreter.
 struct Ahead {
-    records: Records<Arc<anyrec::Dataset>>,
-    /// Where records' own memory comes from; none where they are lent from the file.
-    buffers: Option<Recycler>,
-    /// What was read and not yet handed out, and the next of it.
-    chunk: Chunk,
+    records: Source,
+    /// What was read and not yet handed out; the first is at work.
+    chunks: VecDeque<Chunk>,
+    /// The next record of the first chunk.
     next: usize,
+    /// What went wrong behind them.
+    failure: Option<Error>,
+}
+
+enum Source {
+    /// Records are slices of the mapped file.
+    Lent(Records<Arc<anyrec::Dataset>>),
+    /// Records have memory of their own, which comes from there.
+    Copied(Records<Arc<anyrec::Dataset>>, Recycler),
 }
 
 enum Chunk {
-    /// Slices of a mapped file.
     Lent(Vec<Bytes>),
-    /// Memory of the records' own, and where they begin and end in it.
+    /// The memory, and where records begin and end in it.
     Copied(Bytes, Vec<u64>),
 }
 
-/// What is read at a time where records are small: bytes, and records.
-const AT_A_TIME: (usize, usize) = (64 << 10, 512);
+impl Chunk {
+    fn record(&self, index: usize) -> Option<Bytes> {
+        match self {
+            Chunk::Lent(records) => records.get(index).cloned(),
+            Chunk::Copied(buffer, offsets) => {
+                let begin = usize::try_from(*offsets.get(index)?).ok()?;
+                let end = usize::try_from(*offsets.get(index + 1)?).ok()?;
+                Some(buffer.slice(begin..end))
+            }
+        }
+    }
+}
+
+/// Bytes and records of a chunk.
+const CHUNK: (usize, usize) = (64 << 10, 512);
+/// Large records, each of which is a chunk, are read so many bytes at a time.
+const STRETCH: usize = 512 << 10;
 /// Chunks whose memory is kept to be used again.
-const KEPT: usize = 4;
+const KEPT: usize = 2 * STRETCH / CHUNK.0;
 
 impl Ahead {
     /// The next record, if it was read already.
     fn ready(&mut self) -> Option<Bytes> {
-        let record = match &self.chunk {
-            Chunk::Lent(records) => records.get(self.next)?.clone(),
-            Chunk::Copied(buffer, offsets) => {
-                let begin = usize::try_from(*offsets.get(self.next)?).ok()?;
-                let end = usize::try_from(*offsets.get(self.next + 1)?).ok()?;
-                buffer.slice(begin..end)
+        loop {
+            if let Some(record) = self.chunks.front()?.record(self.next) {
+                self.next += 1;
+                return Some(record);
             }
-        };
-        self.next += 1;
-        Some(record)
+            self.chunks.pop_front();
+            self.next = 0;
+        }
     }
 
     fn next(&mut self) -> Result<Option<Bytes>> {
         if let Some(record) = self.ready() {
             return Ok(Some(record));
         }
-        self.refill()?;
-        Ok(self.ready())
-    }
-
-    fn refill(&mut self) -> Result<()> {
-        // What the last chunk held is free before the next is read.
-        (self.chunk, self.next) = (Chunk::Lent(Vec::new()), 0);
-        self.chunk = match &self.buffers {
-            None => Chunk::Lent(self.records.lend(AT_A_TIME.1, AT_A_TIME.0)?),
-            Some(buffers) => {
-                let mut batch = buffers.take();
-                self.records.fill(&mut batch, AT_A_TIME.1, AT_A_TIME.0)?;
-                let (buffer, offsets) = lend(batch, buffers);
-                Chunk::Copied(buffer, offsets)
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        match &mut self.records {
+            Source::Lent(records) => self.chunks.push_back(Chunk::Lent(records.lend(CHUNK.1, CHUNK.0)?)),
+            Source::Copied(records, buffers) => {
+                let mut size = 0;
+                while size < STRETCH && self.failure.is_none() {
+                    let mut batch = buffers.take();
+                    self.failure = records.fill(&mut batch, CHUNK.1, CHUNK.0).err();
+                    size += if batch.len() == 1 { batch.buffer().len() } else { STRETCH };
+                    let (buffer, offsets) = lend(batch, buffers);
+                    self.chunks.push_back(Chunk::Copied(buffer, offsets));
+                }
             }
-        };
-        Ok(())
+        }
+        match self.ready() {
+            None => self.failure.take().map_or(Ok(None), Err),
+            record => Ok(record),
+        }
     }
 }
 
 impl RecordIterator {
     /// Gives records memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(dataset, Some(Recycler::new(KEPT)))
+        Self::over(Source::Copied(dataset.shared_iter(), Recycler::new(KEPT)))
     }
 
     /// Lends records from mapped files.
     pub fn lending(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(dataset, None)
+        Self::over(Source::Lent(dataset.shared_iter()))
     }
 
-    fn over(dataset: Arc<anyrec::Dataset>, buffers: Option<Recycler>) -> Self {
-        let ahead =
-            Ahead { records: dataset.shared_iter(), buffers, chunk: Chunk::Lent(Vec::new()), next: 0 };
-        RecordIterator(Handle::reader("the iteration", ahead))
+    fn over(records: Source) -> Self {
+        RecordIterator(Handle::reader(
+            "the iteration",
+            Ahead { records, chunks: VecDeque::new(), next: 0, failure: None },
+        ))
     }
 }
 
@@ -116,13 +139,13 @@ impl RecordIterator {
 pub struct BatchIterator {
     size: usize,
     buffers: Recycler,
-    batches: Handle<anyrec::Batches>,
+    records: Handle<Records<Arc<anyrec::Dataset>>>,
 }
 
 impl BatchIterator {
     /// Batches of `size` records.
     pub fn new(dataset: Arc<anyrec::Dataset>, buffers: Recycler, size: usize) -> Self {
-        BatchIterator { size, buffers, batches: Handle::reader("the iteration", dataset.batches()) }
+        BatchIterator { size, buffers, records: Handle::reader("the iteration", dataset.shared_iter()) }
     }
 }
 
@@ -134,8 +157,8 @@ impl BatchIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let mut batch = self.buffers.take();
-        let batch = self.batches.with(py, move |batches| {
-            batches.fill(&mut batch, self.size)?;
+        let batch = self.records.with(py, move |records| {
+            records.fill(&mut batch, self.size, usize::MAX)?;
             Ok(batch)
         })?;
         Ok((!batch.is_empty()).then(|| Batch::new(lend(batch, &self.buffers))))

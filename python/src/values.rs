@@ -10,6 +10,10 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString};
 
 /// A key: a whole number, text or bytes.
 pub fn key_from(key: &Bound<'_, PyAny>) -> PyResult<Key> {
+    // Nearly all keys are small numbers, and those are had for less.
+    if let Ok(number) = key.extract::<i64>() {
+        return Ok(Key::Int(number.into()));
+    }
     match text_from(key) {
         Some(text) => Ok(Key::Text(text?)),
         None => key.extract().map(Key::Int).map_err(|_| {

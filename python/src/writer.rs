@@ -12,6 +12,10 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Records up to this size are written without letting go of the interpreter, where that takes no
+/// call to the system.
+const SMALL: usize = 16 << 10;
+
 /// Writes records; the file appears when it is closed. `anyrec.create` makes one.
 #[pyclass(frozen, subclass, module = "anyrec._anyrec")]
 pub struct Writer {
@@ -84,7 +88,17 @@ impl Writer {
         if let Some(label) = label {
             tags = tags.with_label(label_from(label)?);
         }
-        let number = self.writer.with(py, |writer| writer.append(&data, &tags))?;
+        // What is only put into memory is done before another thread could have its turn.
+        let at_once = match data.len() <= SMALL {
+            true => {
+                self.writer.at_once(|writer| writer.has_room(data.len()).then(|| writer.append(&data, &tags)))
+            }
+            false => None,
+        };
+        let number = match at_once {
+            Some(outcome) => outcome.map_err(raised)?,
+            None => self.writer.with(py, |writer| writer.append(&data, &tags))?,
+        };
         self.count.fetch_add(1, Ordering::Relaxed);
         Ok(number)
     }

@@ -235,3 +235,28 @@ def test_batches_stay_as_they_are_while_others_are_read(path: str) -> None:
     del dataset
     assert [batch.to_list() for batch in kept] == [[word] for word in WORDS]
     assert views == WORDS
+
+
+def test_damage_is_raised_in_its_place_and_the_records_around_it_are_given() -> None:
+    """Of small records and of ones that are read one by one."""
+    for size in [100, 200_000]:
+        path = pathlib.Path(f"damaged-{size}.ffr")
+        with anyrec.create(path) as writer:
+            for i in range(20):
+                writer.write(bytes([i]) * size)
+        offset, _ = anyrec.open(path).position(7)
+        with path.open("r+b") as file:
+            file.seek(offset)
+            file.write(b"\xff")
+        for copy in [True, False]:
+            records = iter(anyrec.open(path, copy=copy))
+            seen: list[int] = []
+            while True:
+                try:
+                    seen.append(next(records)[0])
+                except anyrec.CorruptRecord as error:
+                    assert error.record == 7
+                    seen.append(-7)
+                except StopIteration:
+                    break
+            assert seen == [*range(7), -7, *range(8, 20)]

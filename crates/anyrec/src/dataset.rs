@@ -8,7 +8,7 @@ use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
 use crate::io::ReadAt;
 use crate::position::Position;
-use crate::sequence::{Batches, Records};
+use crate::sequence::Records;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -265,8 +265,8 @@ impl Dataset {
 
     /// All records in order, by a sequential scan: needs no index and no count.
     ///
-    /// Damage is an error item, after which the iteration goes on with the next intact record;
-    /// with [`OpenOptions::skip_damage`] it is passed over.
+    /// [`Records::fill`] takes some at a time. Damage is an error item, after which the iteration goes
+    /// on with the next intact record; with [`OpenOptions::skip_damage`] it is passed over.
     pub fn iter(&self) -> Records<&Dataset> {
         Records::new(self)
     }
@@ -274,11 +274,6 @@ impl Dataset {
     /// [`iter`](Dataset::iter) for iterations that outlive the caller's hold on the dataset.
     pub fn shared_iter(self: Arc<Self>) -> Records<Arc<Dataset>> {
         Records::new(self)
-    }
-
-    /// All records in order, some at a time; the next come with [`Batches::fill`].
-    pub fn batches(self: Arc<Self>) -> Batches {
-        Batches::new(self)
     }
 
     /// The same open files with readers of their own, which share no lock with this one's: for a

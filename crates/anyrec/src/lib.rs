@@ -24,6 +24,7 @@ pub mod loader;
 mod pool;
 mod position;
 mod process;
+mod recycler;
 mod repair;
 mod room;
 mod scan_ahead;
@@ -42,8 +43,9 @@ pub use input::{Input, OpenReader};
 pub use limits::Limits;
 pub use position::{Location, Plain, Position, PositionList};
 pub use process::generation;
+pub use recycler::Recycler;
 pub use repair::{Repair, RepairOptions, repair};
-pub use sequence::{Batches, Records};
+pub use sequence::Records;
 pub use table::Table;
 pub use verify::{Report, Sizes, verify, verify_input};
 

@@ -1,4 +1,4 @@
-//! The records of a dataset in order: one by one, and in batches.
+//! The records of a dataset in order: one by one, or some at a time.
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -130,53 +130,6 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
             return Some(Err(error));
         }
         self.step(lend).map_err(|error| self.failed(error)).transpose()
-    }
-}
-
-/// The records of a dataset in order, some at a time. See [`Dataset::batches`].
-///
-/// Where records are found without a scan they are read as a batch is, on several threads. The
-/// first damage ends that: from there on a scan tells what is wrong and where to go on.
-pub struct Batches {
-    dataset: Arc<Dataset>,
-    next: u64,
-    scan: Option<Records<Arc<Dataset>>>,
-}
-
-impl Batches {
-    pub(crate) fn new(dataset: Arc<Dataset>) -> Self {
-        Batches { dataset, next: 0, scan: None }
-    }
-
-    /// Fills a batch with the next records, `count` of them where there are as many. Empty at the
-    /// end.
-    ///
-    /// # Errors
-    /// As the iteration with [`Dataset::iter`]: damage is an error once, the records before it come
-    /// first, and the next call goes on behind it.
-    pub fn fill(&mut self, batch: &mut Batch, count: usize) -> Result<()> {
-        let numbered =
-            self.dataset.format().capabilities().random_access && !self.dataset.options.skip_damage;
-        if numbered && self.scan.is_none() {
-            let end = self.next.saturating_add(count as u64).min(self.dataset.len()?);
-            let indices: Vec<u64> = (self.next..end).collect();
-            let threads = self.dataset.options.thread_count();
-            if self.dataset.read_batch_into(&indices, batch, threads).is_ok() {
-                self.next = end;
-                return Ok(());
-            }
-        }
-        let scan = match &mut self.scan {
-            Some(scan) => scan,
-            None => {
-                let mut scan = Arc::clone(&self.dataset).shared_iter();
-                for _ in 0..self.next {
-                    scan.step(|_, _| ())?;
-                }
-                self.scan.insert(scan)
-            }
-        };
-        scan.fill(batch, count, usize::MAX)
     }
 }
 

@@ -28,6 +28,12 @@ pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
     Ok(batch)
 }
 
+/// While a record is copied, the beginning of the one so many places later is brought near.
+const AHEAD: usize = 2;
+
+/// How much of it: what small records have. The rest of a large one comes by itself.
+const NEAR_LINES: usize = 16;
+
 /// A record that is wanted, and the reader that has it.
 pub(crate) struct Wanted<'a> {
     pub(crate) reader: &'a dyn RecordReader,
@@ -155,7 +161,7 @@ impl<'a> Fetch<'a> {
         }
         for at in 0..self.wanted.len() {
             if let Some((_, Some(bytes))) = self.plain_bytes(at) {
-                bring_near(bytes);
+                bring_near(bytes, 1);
             }
         }
     }
@@ -269,6 +275,9 @@ impl<'a> Fetch<'a> {
     /// Fills and verifies some slots, the first of which is that of record `first`.
     fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
         for (at, slot) in (first..).zip(slots) {
+            if let Some((_, Some(bytes))) = self.plain_bytes(at + AHEAD) {
+                bring_near(bytes, NEAR_LINES);
+            }
             let (wanted, found) = match self.plain_bytes(at) {
                 Some((plain, Some(bytes))) => {
                     (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))

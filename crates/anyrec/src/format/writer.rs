@@ -15,6 +15,12 @@ pub trait RecordWriter: Send {
     /// says.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64>;
 
+    /// Whether a record of that size would only be put into memory: appending it then takes no time
+    /// worth mentioning.
+    fn has_room(&self, _size: usize) -> bool {
+        false
+    }
+
     /// Sets the trailer, after the last record.
     ///
     /// # Errors

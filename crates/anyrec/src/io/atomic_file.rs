@@ -100,10 +100,7 @@ impl AtomicFile {
     /// What the system says.
     pub fn append(&mut self, mut data: &[u8]) -> Result<()> {
         loop {
-            let end = self.offset + self.buffer.len() as u64;
-            // What is left of a block is no larger than a block.
-            #[allow(clippy::cast_possible_truncation)]
-            let room = BLOCK - (end % BLOCK as u64) as usize;
+            let room = self.room();
             if data.len() < room {
                 self.buffer.extend_from_slice(data);
                 return Ok(());
@@ -122,6 +119,15 @@ impl AtomicFile {
             }
             data = later;
         }
+    }
+
+    /// Fewer bytes than these can be appended without a call to the system.
+    pub fn room(&self) -> usize {
+        let end = self.offset + self.buffer.len() as u64;
+        // What is left of a block is no larger than a block.
+        #[allow(clippy::cast_possible_truncation)]
+        let used = (end % BLOCK as u64) as usize;
+        BLOCK - used
     }
 
     /// Writes `data` over the bytes at `offset`.

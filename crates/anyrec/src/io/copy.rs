@@ -52,17 +52,17 @@ fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Asks the processor to bring the first of some bytes near, without waiting for it. The bytes that
-/// follow come by themselves when those are read.
-pub(crate) fn bring_near(bytes: &[u8]) {
+/// Asks the processor to bring the first of some bytes near, without waiting for them: so many lines
+/// of 64 bytes.
+pub(crate) fn bring_near(bytes: &[u8], lines: usize) {
     #[cfg(target_arch = "x86_64")]
-    if !bytes.is_empty() {
+    for line in bytes.chunks(64).take(lines) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: the address is that of a byte of the slice; the instruction changes nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+    let _ = (bytes, lines);
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod read_at;
 mod safe_path;
 #[cfg(target_os = "linux")]
 mod uring;
+mod walk;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability, remove_partial_files};

@@ -6,6 +6,7 @@
 //! is given back, so that a walk over a mapped file does not keep all of it in memory.
 
 use super::read_at::{RangeRead, ReadAt};
+use super::walk::Walk;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::io::Read;
@@ -13,11 +14,6 @@ use std::sync::Arc;
 
 /// Bytes fetched at a time from a source that does not lie in memory.
 const FETCH: usize = 1 << 20;
-/// Bytes left behind before they are given back: few enough to stay small, enough to ask rarely.
-const RELEASE: u64 = 16 << 20;
-/// Bytes that another thread brings in ahead of a walk, once it has gone that far.
-const AHEAD: u64 = 4 << 20;
-
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
     origin: Origin,
@@ -27,10 +23,7 @@ pub struct Window {
     buffer: Vec<u8>,
     /// Where `offset` is within `buffer`.
     consumed: usize,
-    /// What lies before was given back.
-    released: u64,
-    /// What lies before was asked for ahead of the walk.
-    asked: u64,
+    walk: Walk,
     /// The source lies in memory.
     in_memory: bool,
 }
@@ -50,7 +43,7 @@ impl Window {
     pub fn starting_at(source: Arc<dyn ReadAt>, offset: u64) -> Self {
         let offset = offset.min(source.len());
         let mut window = Self::new(source);
-        (window.offset, window.released, window.asked) = (offset, offset, offset + AHEAD);
+        (window.offset, window.walk) = (offset, Walk::from(offset));
         window
     }
 
@@ -61,7 +54,7 @@ impl Window {
 
     fn over(origin: Origin) -> Self {
         let in_memory = matches!(&origin, Origin::Source(source) if source.as_slice().is_some());
-        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, released: 0, asked: AHEAD, in_memory }
+        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, walk: Walk::from(0), in_memory }
     }
 
     /// What to call the source in messages.
@@ -123,14 +116,9 @@ impl Window {
         self.offset += buffered;
         left -= buffered;
         match &self.origin {
-            Origin::Source(_) => {
+            Origin::Source(source) => {
                 self.offset += left;
-                if self.offset - self.released >= RELEASE {
-                    self.release();
-                }
-                if self.offset + AHEAD / 2 >= self.asked {
-                    self.ask_ahead();
-                }
+                self.walk.is_at(source, self.offset);
             }
             Origin::Stream { .. } => {
                 while left > 0 {
@@ -145,26 +133,6 @@ impl Window {
             }
         }
         Ok(self.offset - begin)
-    }
-
-    fn release(&mut self) {
-        let behind = self.released..self.offset;
-        self.released = self.offset;
-        if let Origin::Source(source) = &self.origin {
-            source.release(behind);
-        }
-    }
-
-    /// Lets another thread bring in what comes next: the walk then does not wait for the system.
-    fn ask_ahead(&mut self) {
-        let begin = self.asked.max(self.offset);
-        let Origin::Source(source) = &self.origin else { return };
-        let end = begin.saturating_add(AHEAD).min(source.len());
-        self.asked = end.max(begin + 1);
-        if begin < end && self.in_memory {
-            let source = Arc::clone(source);
-            crate::pool::in_background(move || source.bring_in(begin..end));
-        }
     }
 
     fn from_offset(source: &Arc<dyn ReadAt>, offset: u64) -> &[u8] {
@@ -209,7 +177,9 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.release();
+        if let Origin::Source(source) = &self.origin {
+            self.walk.ends_at(source, self.offset);
+        }
     }
 }
 

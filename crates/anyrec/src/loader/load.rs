@@ -1,11 +1,11 @@
 //! One batch: its numbers, its records, and what happens to those that cannot be read.
 
 use super::plan::Plan;
-use super::recycler::Recycler;
 use super::source::Source;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::format::Label;
+use crate::recycler::Recycler;
 use std::fmt;
 use std::sync::Arc;
 

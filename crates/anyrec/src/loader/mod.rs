@@ -41,7 +41,6 @@ mod load;
 mod order;
 mod permutation;
 mod plan;
-mod recycler;
 mod run;
 mod source;
 
@@ -49,10 +48,10 @@ pub use load::{Decode, Failure, Loaded, OnError};
 pub use order::Shuffle;
 pub use permutation::Permutation;
 pub use plan::{Plan, PlanOptions, State};
-pub use recycler::Recycler;
 pub use source::{Selection, Source, Sources};
 
 use crate::error::{Error, Result};
+use crate::recycler::Recycler;
 use load::Job;
 use run::{Ahead, Run};
 use std::sync::Arc;

@@ -143,8 +143,8 @@ impl Table {
     /// Brings the entries of a sample near, without waiting for them.
     pub(super) fn approach(&self, index: u64) {
         if let (Some(checksum), Some(offset)) = (self.checksum_entry(index), self.offset_entry(index)) {
-            bring_near(checksum);
-            bring_near(offset);
+            bring_near(checksum, 1);
+            bring_near(offset, 1);
         }
     }
 

@@ -382,6 +382,9 @@ fn cut_short(samples: Range<u64>, end: u64) -> String {
 impl Scan for FfRecordScan {
     fn next_event(&mut self) -> Result<Event<'_>> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
+        if let Some((begin, length)) = self.next_in_order()? {
+            return self.hand_out(begin, length);
+        }
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
@@ -396,18 +399,50 @@ impl Scan for FfRecordScan {
                 Stage::End => return Ok(Event::End),
             };
         }
-        let Some(ReadySample { length, position }) = self.ready.take() else {
-            return Ok(Event::End);
-        };
+        match self.ready.take() {
+            Some(ReadySample { length, position }) => self.hand_out(position.frame, length),
+            None => Ok(Event::End),
+        }
+    }
+}
+
+impl FfRecordScan {
+    /// Where the next sample begins and how long it is, if it follows directly, is intact and lies in
+    /// memory, as nearly all do: what [`advance`](FfRecordScan::advance) finds, with less ado.
+    fn next_in_order(&mut self) -> Result<Option<(u64, usize)>> {
+        let Stage::Samples(samples) = &mut self.stage else { return Ok(None) };
+        let begin = self.window.offset();
+        let undisturbed = self.pending.is_empty() && self.ready.is_none() && samples.lost.is_none();
+        if !undisturbed || samples.begin != Some(begin) || samples.next >= samples.table.count().min(self.end)
+        {
+            return Ok(None);
+        }
+        let Some(file_length) = self.window.source().map(|source| source.len()) else { return Ok(None) };
+        let end = samples.table.boundary(samples.next + 1, samples.after, Some(file_length));
+        let Some((end, size)) = end.zip(end.and_then(|end| end.checked_sub(begin))) else { return Ok(None) };
+        if size > self.limits.record {
+            return Ok(None);
+        }
+        let data = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
+        let intact = data.len() as u64 == size
+            && (!self.verify || samples.table.checksum(samples.next) == Some(crc32fast::hash(data)));
+        if !intact {
+            return Ok(None);
+        }
+        (samples.next, samples.begin, samples.after) = (samples.next + 1, Some(end), end);
+        Ok(Some((begin, data.len())))
+    }
+
+    /// The intact sample at the window.
+    fn hand_out(&mut self, begin: u64, length: usize) -> Result<Event<'_>> {
         self.records += 1;
         self.handed_out = length as u64;
-        let begin = position.frame;
         let data = self.window.peek(length)?;
         if data.len() != length {
             return Err(Error::corrupt("the file was cut short while it was read").at(begin));
         }
         Ok(Event::Record(ScannedRecord {
-            position,
+            position: Position::of_frame(begin),
             span: begin..begin + length as u64,
             checksum: if self.verify { Checksum::Verified } else { Checksum::Unchecked },
             data,

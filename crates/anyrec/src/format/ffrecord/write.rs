@@ -245,6 +245,10 @@ impl RecordWriter for Writer {
         Ok(number)
     }
 
+    fn has_room(&self, size: usize) -> bool {
+        size < self.file.room()
+    }
+
     fn finish(self: Box<Self>) -> Result<Written> {
         Writer::finish(*self)
     }

@@ -445,6 +445,11 @@ impl RecordWriter for FileWriter {
         Ok(number)
     }
 
+    fn has_room(&self, size: usize) -> bool {
+        let Writer { sizes, data, block_items, .. } = &self.writer;
+        sizes.len() + 1 < *block_items && data.len().saturating_add(size) < BLOCK_BYTES
+    }
+
     fn set_trailer(&mut self, trailer: &[u8]) -> Result<()> {
         self.writer.set_trailer(trailer)
     }

@@ -366,14 +366,32 @@ impl Index {
 /// [`Invalid`](crate::ErrorKind::Invalid) for a key that could not be read back.
 pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
     match key {
-        Key::Int(number) => text.extend_from_slice(format!("{number}\t{offset}\n").as_bytes()),
+        Key::Int(number) => match u64::try_from(*number) {
+            Ok(number) => append_digits(text, number),
+            Err(_) => text.extend_from_slice(number.to_string().as_bytes()),
+        },
         Key::Text(key) => {
             check_text(key.as_ref())?;
             text.extend_from_slice(key);
-            text.extend_from_slice(format!("\t{offset}\n").as_bytes());
         }
     }
+    text.push(b'\t');
+    append_digits(text, offset);
+    text.push(b'\n');
     Ok(())
+}
+
+/// Adds a number in decimal: a line for every record is written this way.
+fn append_digits(text: &mut Vec<u8>, mut number: u64) {
+    let begin = text.len();
+    loop {
+        text.push(b'0' + (number % 10).to_le_bytes()[0]);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.get_mut(begin..).unwrap_or_default().reverse();
 }
 
 /// Refuses keys that a reader of the line would not get back.

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stretches between offsets looked at in an index file with more than [`CHECK_ALL`] of them.
-const SAMPLES: u64 = 256;
+const SAMPLES: u64 = 64;
 
 /// An index file of up to that many offsets is looked at as a whole.
 const CHECK_ALL: usize = 1024;
@@ -340,6 +340,8 @@ impl Reader {
             .filter(|(_, offset)| within(**offset))
             .map(|(buffer, &offset)| RangeRead { offset, buffer })
             .collect();
+        let ranges: Vec<Range<u64>> = reads.iter().map(|read| read.offset..read.offset + size).collect();
+        self.source.expect(&ranges);
         self.source.read_ranges(&mut reads)?;
         Ok(headers.into_iter().map(PartHeader::parse).collect())
     }
@@ -527,7 +529,7 @@ impl RecordReader for Reader {
         let Some(Ok(numbering)) = self.numbering.get() else { return None };
         let (position, next) = numbering.positions.get_with_next(index)?;
         let begin = usize::try_from(position.frame).ok()?;
-        bring_near(self.source.as_slice()?.get(begin..)?.first_chunk::<{ PartHeader::SIZE }>()?);
+        bring_near(self.source.as_slice()?.get(begin..)?, 1);
         let length = self.source.len();
         Some(position.frame..next.unwrap_or(length).min(length))
     }

@@ -323,6 +323,18 @@ impl RecordWriter for Writer {
         Ok(number)
     }
 
+    fn has_room(&self, size: usize) -> bool {
+        /// Room for headers and a usual line of the index file.
+        const MORE: usize = 256;
+        let line = match &self.index {
+            IndexOutput::All(index) | IndexOutput::Keyed(index) => MORE < index.room(),
+            IndexOutput::WithFirstKey(_) => false,
+            IndexOutput::None => true,
+        };
+        // Cut at every fourth byte, a record takes three times its size.
+        line && size.saturating_mul(3).saturating_add(MORE) < self.file.room()
+    }
+
     fn finish(self: Box<Self>) -> Result<Written> {
         Writer::finish(*self)
     }
