@@ -213,7 +213,7 @@ def test_an_array_that_records_cannot_be_read_into_is_refused(path: str) -> None
     with pytest.raises(ValueError, match="not contiguous"):
         dataset.read_into([0], np.zeros(40, dtype=np.uint8)[::2])
     with pytest.raises(TypeError):
-        dataset.read_into([0], np.zeros(20, dtype=np.int32))  # type: ignore[arg-type]
+        dataset.read_into([0], np.zeros(20, dtype=np.int32))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])

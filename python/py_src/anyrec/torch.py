@@ -54,7 +54,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         paths: what :func:`anyrec.open` takes: a file, a list, a directory, a pattern; or what it
             gives, or a view of that.
         decode: makes a sample of a record (a bytes-like object); without it samples are ``bytes``.
-        **options: further options of :func:`anyrec.open`.
+        **options: further options of :func:`anyrec.open`. One thread reads a batch (``threads=1``)
+            unless they say otherwise: a loader's workers are what makes it parallel.
 
     It is pickled as its paths and opened again where it arrives, so ``decode`` should be something
     that can be pickled (a function of a module) if workers are spawned.
@@ -69,6 +70,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self.decode = decode
         if options and isinstance(paths, anyrec.Dataset | anyrec.View):
             raise TypeError(f"what is open already takes no options: {', '.join(options)}")
+        if not isinstance(paths, anyrec.Dataset | anyrec.View):
+            options.setdefault("threads", 1)
         self.records = opened(paths, **options)
         """The records themselves, with their keys, labels and metadata."""
         whole = self.records.dataset if isinstance(self.records, anyrec.View) else self.records
