@@ -108,7 +108,8 @@ impl Batch {
         if self.buffer.len() < size {
             self.clear();
             if self.buffer.capacity() < size {
-                self.buffer = room(size).ok_or_else(too_large)?;
+                // Some to spare: the next batch is likely to be a little larger or smaller.
+                self.buffer = room(size.saturating_add(size / 8)).ok_or_else(too_large)?;
             } else {
                 self.buffer.resize(size, 0);
             }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// Bytes of file that a thread takes at a time; smaller files are scanned plainly.
-const PART: u64 = 4 << 20;
+const PART: u64 = 1 << 20;
 /// Bytes of records, and number of events, that are handed over at a time.
 const CHUNK: (usize, usize) = (1 << 20, 1 << 14);
 /// Chunks of a part that may wait: about as much as a part holds.
