@@ -141,7 +141,8 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
             targets=(over_limit(0.9),)),
         *(Row("A3", f"{shown}, scan", "scan", "A", "bytes/s",
               ours=by("anyrec", format=format, threads=1), limit=read(format),
-              variants=(by("anyrec", f"{shown} in Batches of 64", format=format, threads=1, batches=64),),
+              variants=(by("anyrec", f"{shown} in Batches of 64", format=format, threads=1, batches=64),
+                        by("anyrec", f"{shown} lent, not copied", format=format, threads=1, lent=True)),
               peers=(by("mxnet"), by("webdataset"), *ahead), targets=(over_limit(bound),))
           for format, shown, bound in (("rec", ".rec", 0.9), ("ffr", ".ffr", 0.9), ("grail", "GRAIL", 0.5))),
         *(Row("A4", f".{format}, views of random records", "random", "A", "records/s",

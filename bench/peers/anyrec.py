@@ -26,11 +26,11 @@ class Contestant(Peer):
                 for record in records:
                     writer.write(record)
 
-    def open(self, path, format=None, threads=1, views=False, batches=None):
+    def open(self, path, format=None, threads=1, views=False, batches=None, lent=False):
         if views:
             # Checksums are of a whole record: a view that is not read has none to check.
             return Views(anyrec.open(str(path), copy=False, verify=False))
-        return anyrec.open(str(path), threads=threads)
+        return anyrec.open(str(path), threads=threads, copy=not lent)
 
     def keys(self, indices):
         return indices
@@ -38,7 +38,7 @@ class Contestant(Peer):
     def read(self, file, keys):
         return file.read(keys)
 
-    def scan(self, file, format=None, threads=1, batches=None):
+    def scan(self, file, format=None, threads=1, batches=None, lent=False):
         return iter(file) if batches is None else file.batches(batches)
 
     def as_bytes(self, delivered):

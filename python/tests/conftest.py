@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 from typing import Any
 
 import pytest
 
 TESTDATA = pathlib.Path(__file__).parents[2] / "testdata"
+
+# A shell starts what runs in its background with Ctrl-C ignored, and processes hand that on: those
+# that the tests interrupt would not notice.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
