@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::{Event, OpenOptions, Scan};
 use crate::input::Input;
 use crate::io::ReadAt;
@@ -45,11 +45,8 @@ impl<D: Deref<Target = Dataset>> Records<D> {
             match self.step(push) {
                 Ok(Some(length)) => size += length,
                 Ok(None) => break,
+                Err(error) if batch.is_empty() => return Err(error),
                 Err(error) => {
-                    let error = self.failed(error);
-                    if batch.is_empty() {
-                        return Err(error);
-                    }
                     self.failure = Some(error);
                     break;
                 }
@@ -85,14 +82,6 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         Ok(lent)
     }
 
-    /// After a failure that would come again for ever the file is over.
-    fn failed(&mut self, error: Error) -> Error {
-        if error.kind() != ErrorKind::Corrupt {
-            self.current = None;
-        }
-        error
-    }
-
     /// Takes the next record; `None` at the end.
     fn step<R>(&mut self, take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R) -> Result<Option<R>> {
         loop {
@@ -110,13 +99,18 @@ impl<D: Deref<Target = Dataset>> Records<D> {
                 self.current = Some((scan, file.source.clone()));
                 continue;
             };
-            match scan.next_event()? {
-                Event::Record(record) => return Ok(Some(take(source, record.data))),
-                Event::Damage(damage) if !self.dataset.options.skip_damage => {
+            match scan.next_event() {
+                Ok(Event::Record(record)) => return Ok(Some(take(source, record.data))),
+                Ok(Event::Damage(damage)) if !self.dataset.options.skip_damage => {
                     return Err(damage.into_error(source.name()));
                 }
-                Event::End => self.current = None,
-                _ => {}
+                Ok(Event::End) => self.current = None,
+                Ok(_) => {}
+                Err(error) => {
+                    // It would come again for ever: this file is over.
+                    self.current = None;
+                    return Err(error);
+                }
             }
         }
     }
@@ -129,7 +123,7 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
         if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
-        self.step(lend).map_err(|error| self.failed(error)).transpose()
+        self.step(lend).transpose()
     }
 }
 

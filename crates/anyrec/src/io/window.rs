@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 /// Bytes fetched at a time from a source that does not lie in memory.
 const FETCH: usize = 1 << 20;
+/// How often a walk over a mapped file looks whether that is still as long: reading what was cut off
+/// would end the process.
+const CHECK: u64 = 1 << 20;
+
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
     origin: Origin,
@@ -24,6 +28,8 @@ pub struct Window {
     /// Where `offset` is within `buffer`.
     consumed: usize,
     walk: Walk,
+    /// From this offset on the source is looked at again: it may have been cut short meanwhile.
+    check_at: u64,
     /// The source lies in memory.
     in_memory: bool,
 }
@@ -54,7 +60,15 @@ impl Window {
 
     fn over(origin: Origin) -> Self {
         let in_memory = matches!(&origin, Origin::Source(source) if source.as_slice().is_some());
-        Window { origin, offset: 0, buffer: Vec::new(), consumed: 0, walk: Walk::from(0), in_memory }
+        Window {
+            origin,
+            offset: 0,
+            buffer: Vec::new(),
+            consumed: 0,
+            walk: Walk::from(0),
+            check_at: 0,
+            in_memory,
+        }
     }
 
     /// What to call the source in messages.
@@ -88,6 +102,12 @@ impl Window {
     /// # Errors
     /// Only when reading itself fails.
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
+        if self.in_memory && self.offset >= self.check_at {
+            if let Origin::Source(source) = &self.origin {
+                source.check_unchanged()?;
+            }
+            self.check_at = self.offset.saturating_add(CHECK);
+        }
         if !self.in_memory {
             while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
         }

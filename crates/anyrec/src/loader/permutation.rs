@@ -5,7 +5,8 @@
 //! can each be undone: add a key, multiply by an odd key (low bits reach the high ones), and fold
 //! the high half onto the low one (high bits reach the low ones). A result outside `0..count` goes
 //! through the rounds again until it falls inside: the domain is less than twice too large, so that
-//! takes under two passes on average (more for a handful of records). Every index is reached exactly once, whatever the count.
+//! takes under two passes on average (more for a handful of records). Every index is reached exactly
+//! once, whatever the count.
 //!
 //! This shuffles; it does not keep secrets.
 

@@ -154,3 +154,18 @@ fn damage_in_a_batch_names_its_record_and_sequential_batches_go_on_behind_it() {
         assert!(found == intact);
     }
 }
+
+#[test]
+fn a_mapped_file_that_was_cut_short_after_opening_is_an_error_once_and_no_crash() {
+    let folder = folder();
+    for name in ["a.rec", "a.ffr", "a.grail-rio"] {
+        let path = write(folder.path(), name, 0..60);
+        let dataset = Dataset::open(&[&path], &with_access(Access::Mapped, 1)).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(70_000).unwrap();
+        let mut records = dataset.iter();
+        assert_eq!(records.next().unwrap().unwrap_err().kind(), ErrorKind::Corrupt, "{name}");
+        assert!(records.next().is_none());
+        // Counting a `.rec` or GRAIL file takes a scan, too.
+        assert_eq!(dataset.read_batch(&[50]).unwrap_err().kind(), ErrorKind::Corrupt, "{name}");
+    }
+}
