@@ -135,6 +135,11 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Picture> {
     Ok(if options.exif_orientation { picture.turned(decoded.orientation) } else { picture })
 }
 
+/// Whether bytes begin as a JPEG does.
+pub(super) fn is_jpeg(bytes: &[u8]) -> bool {
+    matches!(sniff(bytes), Kind::Image { format: ImageFormat::Jpeg, .. })
+}
+
 /// What a format's decoder hands back: the picture as stored (or already in the colour asked
 /// for), and how it has to be turned.
 struct Decoded {
