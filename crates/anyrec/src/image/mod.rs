@@ -32,7 +32,7 @@
 mod area;
 mod decode;
 mod encode;
-mod jpeg_markers;
+mod jpeg;
 mod orientation;
 mod picture;
 mod recipe;
