@@ -55,10 +55,8 @@ fn brightness(pixels: &mut [[u8; 4]], factor: f32) {
 }
 
 fn contrast(pixels: &mut [[u8; 4]], factor: f32) {
-    let sum: f64 = pixels
-        .iter()
-        .map(|&[red, green, blue, _]| f64::from(gray([red, green, blue].map(f32::from))))
-        .sum();
+    let sum: f64 =
+        pixels.iter().map(|&[red, green, blue, _]| f64::from(gray([red, green, blue].map(f32::from)))).sum();
     #[allow(clippy::cast_possible_truncation)]
     let mean = (sum / pixels.len().max(1) as f64) as f32;
     let table: [u8; 256] = std::array::from_fn(|value| level(blend(mean, value as f32, factor)));
