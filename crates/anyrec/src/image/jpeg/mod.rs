@@ -187,8 +187,12 @@ impl<'a> Jpeg<'a> {
             Pixels::Rgbx => JCS_EXT_RGBA,
         };
         let count = if inks { 4 } else { pixels.count() };
+        let limits = self.limits;
+        let check =
+            |part: Part| limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8);
+        check(wanted)?;
         let part = self.decompressor.start(wanted, eighths, space)?;
-        self.limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8)?;
+        check(part)?;
         self.decompressor.read_rows(part, count, out)?;
         if inks {
             inks::convert(out, pixels);
