@@ -638,6 +638,7 @@ def test_the_same_seeds_give_the_same_pixels_for_any_number_of_threads(files: pa
         ({"max_aspect_ratio": 0.2}, "max_aspect_ratio"),
         ({"random_resized_crop": True, "rand_crop": True}, "rand_crop=True"),
         ({"random_resized_crop": True, "min_random_area": 2}, "min_random_area"),
+        ({"random_resized_crop": True, "max_random_area": 2}, "max_random_area"),
         ({"random_resized_crop": True, "max_aspect_ratio": 1.3}, "max_aspect_ratio"),
         ({"path_imgrec": ""}, "path_imgrec"),
         ({"path_imgrec": "a.rec;b.rec", "path_imgidx": "a.idx"}, "path_imgidx"),
@@ -706,16 +707,16 @@ def test_parameters_become_steps_in_the_originals_order() -> None:
     )
     assert everything == [
         image.Resize(40, filter="cv-area"),
-        image.Rotate(10, fill=0),
+        image.Rotate(10, fill=0, law="mxnet"),
         image.Pad(2, fill=0),
         image.RandomCrop((24, 32), enlarge="cv-area"),
-        image.Jitter(0.0, 0.1, 0.2),
+        image.Jitter(0.0, 0.1, 0.2, law="mxnet"),
         image.Hsl(3, 0, 5),
         image.PcaNoise(0.1),
         image.Flip(0.5),
         image.Normalise((2.0, 0.0, 0.0), (1.0, 1.0, 4.0), scale=2.0),
     ]
-    assert steps(rotate=30, max_rotate_angle=10)[0] == image.Rotate((30, 30), fill=255)
+    assert steps(rotate=30, max_rotate_angle=10)[0] == image.Rotate((30, 30), fill=255, law="mxnet")
     assert steps(mirror=True, rand_mirror=True)[1] == image.Flip(1.0)
     part = image.RandomResizedCrop((16, 16), area=(0.5, 1.0), aspect=(0.75, 1.25), filter="cv-auto", law="mxnet")
     given = {"random_resized_crop": True, "min_random_area": 0.5, "max_aspect_ratio": 0.25, "inter_method": 9}

@@ -136,12 +136,16 @@ class Flip(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Jitter(Step):
-    """Changes brightness, contrast, saturation and hue, those that are given, in random order."""
+    """Changes brightness, contrast, saturation and hue, those that are given, in random order.
+
+    With the ``law`` of ``mxnet``, gray has red's weight for blue and blue's for red.
+    """
 
     brightness: Range | None = None
     contrast: Range | None = None
     saturation: Range | None = None
     hue: Range | None = None
+    law: Literal["torchvision", "mxnet"] = "torchvision"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,10 +190,14 @@ class PcaNoise(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Rotate(Step):
-    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``."""
+    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``.
+
+    With the ``law`` of ``mxnet``, by whole degrees, and about half a pixel below and right of the centre.
+    """
 
     degrees: Range
     fill: int = 0
+    law: Literal["torchvision", "mxnet"] = "torchvision"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -287,6 +287,8 @@ def _check(p: Parameters) -> None:
         refuse("rand_crop", "it cannot be had together with random_resized_crop")
     if p.random_resized_crop and not 0 < p.min_random_area <= p.max_random_area:
         refuse("min_random_area", f"it is above 0, and not above max_random_area={p.max_random_area!r}")
+    if p.random_resized_crop and p.max_random_area > 1:
+        refuse("max_random_area", "a part is not larger than the picture")
     low, high = _aspect(p)
     if p.random_resized_crop and not 0 < low <= high:
         refuse("max_aspect_ratio", f"the ratios {low} to {high} are no range above 0")
@@ -315,9 +317,9 @@ def steps_of(p: Parameters) -> list[Any]:
     if p.resize != -1:
         steps.append(image.Resize(p.resize, filter=filter))
     if p.rotate > 0:
-        steps.append(image.Rotate((p.rotate, p.rotate), fill=p.fill_value))
+        steps.append(image.Rotate((p.rotate, p.rotate), fill=p.fill_value, law="mxnet"))
     elif p.max_rotate_angle > 0:
-        steps.append(image.Rotate(p.max_rotate_angle, fill=p.fill_value))
+        steps.append(image.Rotate(p.max_rotate_angle, fill=p.fill_value, law="mxnet"))
     if p.pad > 0:
         steps.append(image.Pad(p.pad, fill=p.fill_value))
     if p.random_resized_crop and (area, aspect) != ((1.0, 1.0), (1.0, 1.0)):
@@ -327,7 +329,7 @@ def steps_of(p: Parameters) -> list[Any]:
     else:
         steps.append(image.CentreCrop(size, enlarge=filter))
     if p.brightness or p.contrast or p.saturation:
-        steps.append(image.Jitter(p.brightness, p.contrast, p.saturation))
+        steps.append(image.Jitter(p.brightness, p.contrast, p.saturation, law="mxnet"))
     if p.random_h or p.random_s or p.random_l:
         steps.append(image.Hsl(p.random_h, p.random_s, p.random_l))
     if p.pca_noise:
