@@ -8,8 +8,8 @@ use crate::options::loader_options;
 use crate::values::labels_to;
 use anyrec::Recycler;
 use anyrec::format::Label;
-use anyrec::{Error, Result};
 use anyrec::loader::{Loaded, Plan, Selection, Source, Sources, State};
+use anyrec::{Error, Result};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -230,8 +230,11 @@ fn labels_of_width<'py>(
             None => &[],
         };
         if one.len() != width {
-            let error = Error::invalid("labels of a record").expected_found(width, one.len()).in_record(index);
-            return Err(raised(error.with_hint("give label_width= as many as the records have, or 0 for none")));
+            let error =
+                Error::invalid("labels of a record").expected_found(width, one.len()).in_record(index);
+            return Err(raised(
+                error.with_hint("give label_width= as many as the records have, or 0 for none"),
+            ));
         }
         numbers.extend(one.iter().map(|&number| number as f32));
     }

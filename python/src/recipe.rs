@@ -1,8 +1,10 @@
 //! Recipes for pictures, from the plain values that `anyrec.image` makes of its steps.
 
-use crate::options::{choice, pairs, unknown};
 use crate::errors::raised;
-use anyrec::image::{Crop, Element, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, Step};
+use crate::options::{choice, pairs, unknown};
+use anyrec::image::{
+    Crop, Element, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, Step,
+};
 use anyrec::loader::Images;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -67,7 +69,9 @@ fn step(name: &str, values: &Bound<'_, PyDict>) -> PyResult<Step> {
         Ok::<_, PyErr>(Crop { to: extent(&value("size")?)?, enlarge })
     };
     Ok(match name {
-        "Resize" => Step::Resize { shorter: value("shorter")?.extract()?, filter: filter(&value("filter")?)? },
+        "Resize" => {
+            Step::Resize { shorter: value("shorter")?.extract()?, filter: filter(&value("filter")?)? }
+        }
         "ResizeTo" => Step::ResizeTo {
             to: (value("width")?.extract()?, value("height")?.extract()?),
             filter: filter(&value("filter")?)?,

@@ -43,9 +43,7 @@ pub use decode::{Color, DecodeLimits, DecodeOptions, decode};
 pub use encode::{encode_jpeg, encode_png};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture, Samples};
-pub use recipe::{
-    Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step,
-};
+pub use recipe::{Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step};
 pub use resize::{Filter, centre_crop, crop, resize, resize_shorter_edge};
 pub use sniff::{ImageFormat, Kind, Size, sniff};
 

@@ -69,7 +69,6 @@ pub(crate) struct Part {
 }
 
 /// What a pixel is made of.
-#[allow(dead_code)] // Four bytes suit the resizing of training pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pixels {
     /// One byte: luminance.

@@ -9,7 +9,7 @@ use super::random::Random;
 use super::step::{Crop, Extent, Law, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::image::decode::{self, DecodeOptions};
-use crate::image::jpeg::{Jpeg, Pixels, Region};
+use crate::image::jpeg::{Jpeg, Part, Pixels, Region};
 use crate::image::resize::{Filter, algorithm, failure};
 use crate::image::{Channels, Orientation, Picture, Samples};
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
@@ -75,7 +75,10 @@ pub(super) struct Canvas<'a, 'w> {
 pub(super) fn shorter_edge((width, height): Extent, shorter: u32) -> Result<Extent> {
     let longer = u64::from(shorter) * u64::from(width.max(height)) / u64::from(width.min(height)).max(1);
     let longer = u32::try_from(longer).map_err(|_| {
-        Error::new(ErrorKind::Limit, format!("a {width}x{height} picture cannot be made {shorter} on its shorter side"))
+        Error::new(
+            ErrorKind::Limit,
+            format!("a {width}x{height} picture cannot be made {shorter} on its shorter side"),
+        )
     })?;
     Ok(if width <= height { (shorter, longer) } else { (longer, shorter) })
 }
@@ -95,7 +98,12 @@ impl<'a, 'w> Canvas<'a, 'w> {
             if upright {
                 let size = (jpeg.header().size.width, jpeg.header().size.height);
                 let pixels = if channels == Channels::Gray { Pixels::Gray } else { Pixels::Rgbx };
-                return Ok(Canvas { source: Source::Jpeg(jpeg, pixels), view: View::whole(size), workshop, limits });
+                return Ok(Canvas {
+                    source: Source::Jpeg(jpeg, pixels),
+                    view: View::whole(size),
+                    workshop,
+                    limits,
+                });
             }
         }
         let picture = decode::decode(bytes, options)?.into_8bit();
@@ -148,7 +156,8 @@ impl<'a, 'w> Canvas<'a, 'w> {
     /// A part, from (left, top) on.
     pub fn crop(&mut self, left: u32, top: u32, to: Extent) -> Result<()> {
         let (width, height) = self.view.size;
-        let fits = |from: u32, length: u32, whole: u32| from.checked_add(length).is_some_and(|end| end <= whole);
+        let fits =
+            |from: u32, length: u32, whole: u32| from.checked_add(length).is_some_and(|end| end <= whole);
         if !fits(left, to.0, width) || !fits(top, to.1, height) {
             return Err(Error::invalid("part of a picture to cut out")
                 .expected_found(format!("at most {width}x{height}"), format!("{}x{}", to.0, to.1))
@@ -211,7 +220,8 @@ impl<'a, 'w> Canvas<'a, 'w> {
     fn check_size(&self, (width, height): Extent) -> Result<()> {
         let pixels = u64::from(width) * u64::from(height);
         if pixels > self.limits.pixels {
-            let message = format!("a picture of {width}x{height} pixels is over the limit of {}", self.limits.pixels);
+            let message =
+                format!("a picture of {width}x{height} pixels is over the limit of {}", self.limits.pixels);
             return Err(Error::new(ErrorKind::Limit, message));
         }
         Ok(())
@@ -234,7 +244,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         let region = rounded_out(wanted);
         // Where `decoded` lies, in pixels of a source `scale` times as large.
         let (part, scale) = match std::mem::replace(&mut self.source, Source::Decoded((0, 0))) {
-            Source::Decoded(whole) => (Region { left: 0, top: 0, width: whole.0, height: whole.1 }, 1.0),
+            Source::Decoded(whole) => (Part { left: 0, top: 0, width: whole.0, height: whole.1 }, 1.0),
             Source::Jpeg(jpeg, pixels) => {
                 let eighths = eighths(area, size, filter);
                 let gray = matches!(pixels, Pixels::Gray);
@@ -264,7 +274,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
     }
 
     /// Cuts a rectangle out of what was decoded.
-    fn cut(&mut self, part: Region, wanted: Region) {
+    fn cut(&mut self, part: Part, wanted: Region) {
         let Workshop { decoded, spare, .. } = &mut *self.workshop;
         let row = part.width as usize * PIXEL;
         let columns = wanted.left as usize * PIXEL..(wanted.left as usize + wanted.width as usize) * PIXEL;
@@ -275,10 +285,11 @@ impl<'a, 'w> Canvas<'a, 'w> {
     }
 
     /// Resizes what was decoded; nothing outside of `clip` counts.
-    fn convolve(&mut self, part: Region, clip: Region, area: Area, to: Extent, filter: Filter) -> Result<()> {
+    fn convolve(&mut self, part: Part, clip: Region, area: Area, to: Extent, filter: Filter) -> Result<()> {
         let Workshop { decoded, spare, resizer } = &mut *self.workshop;
         let source = ImageRef::new(part.width, part.height, decoded, PixelType::U8x4).map_err(failure)?;
-        let source = CroppedImage::new(&source, clip.left, clip.top, clip.width, clip.height).map_err(failure)?;
+        let source =
+            CroppedImage::new(&source, clip.left, clip.top, clip.width, clip.height).map_err(failure)?;
         let size = to.0 as usize * to.1 as usize * PIXEL;
         // Every byte is written: what was there need not be cleared.
         if spare.len() < size {
@@ -357,7 +368,8 @@ impl<'a, 'w> Canvas<'a, 'w> {
                 (whole, (middle(width), middle(height)))
             }
         };
-        let turn = |pixels: &[_], size, turned: &mut _| turn(pixels, size, angle.to_radians(), centre, fill, turned);
+        let turn =
+            |pixels: &[_], size, turned: &mut _| turn(pixels, size, angle.to_radians(), centre, fill, turned);
         self.remade((width, height), turn)
     }
 }
@@ -446,7 +458,7 @@ fn rounded_out(area: Area) -> Region {
 }
 
 /// The part of a rectangle that a decoded part (which begins at 0, 0) has.
-fn within(region: Region, part: Region) -> Region {
+fn within(region: Region, part: Part) -> Region {
     let left = region.left.min(part.width - 1);
     let top = region.top.min(part.height - 1);
     Region {
@@ -460,8 +472,7 @@ fn within(region: Region, part: Region) -> Region {
 /// The scale to decode a JPEG at: the smallest that still has a pixel for each that is wanted. Only
 /// a filter that widens with the ratio can take it from there.
 fn eighths(area: Area, size: Extent, filter: Option<Filter>) -> u32 {
-    let smooth =
-        matches!(filter, Some(Filter::SmoothBilinear | Filter::SmoothCubic | Filter::SmoothLanczos));
+    let smooth = matches!(filter, Some(Filter::SmoothBilinear | Filter::SmoothCubic | Filter::SmoothLanczos));
     let ratio = (area.width / f64::from(size.0)).min(area.height / f64::from(size.1));
     match ratio {
         _ if !smooth => 8,

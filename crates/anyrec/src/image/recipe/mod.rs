@@ -119,7 +119,8 @@ impl Recipe {
             bytes.checked_mul(usize::try_from(side).ok()?)
         });
         if bytes.is_none_or(|bytes| bytes > 1 << 30) {
-            return Err(Error::invalid("size of a sample").expected_found("at most 1 GiB", format!("{width}x{height}")));
+            return Err(Error::invalid("size of a sample")
+                .expected_found("at most 1 GiB", format!("{width}x{height}")));
         }
         if form.element == Element::U8 && form.normalise.is_some() {
             return Err(Error::invalid("samples that are normalised are floats, not uint8"));
@@ -184,10 +185,13 @@ fn scale_of(normalise: &Normalise, channels: usize) -> Result<output::Scale> {
     };
     let (mean, deviation) = (each(&normalise.mean, "mean")?, each(&normalise.deviation, "std")?);
     if deviation.iter().chain(&mean).any(|number| !number.is_finite()) || deviation.contains(&0.0) {
-        return Err(Error::invalid("Normalise").expected_found("finite numbers, std not 0", format!("{normalise:?}")));
+        return Err(
+            Error::invalid("Normalise").expected_found("finite numbers, std not 0", format!("{normalise:?}"))
+        );
     }
     #[allow(clippy::cast_possible_truncation)] // samples are not more precise than that
-    let pair = |(mean, deviation): (f64, f64)| ((normalise.scale / deviation) as f32, (-mean / deviation) as f32);
+    let pair =
+        |(mean, deviation): (f64, f64)| ((normalise.scale / deviation) as f32, (-mean / deviation) as f32);
     let mut scale = [(1.0, 0.0); PIXEL];
     for (scale, numbers) in scale.iter_mut().zip(mean.into_iter().zip(deviation)) {
         *scale = pair(numbers);

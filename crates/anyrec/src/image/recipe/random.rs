@@ -70,9 +70,8 @@ mod tests {
     fn neighbouring_keys_have_unrelated_numbers() {
         let firsts = |key: fn(u64) -> [u64; 3]| {
             let mean = (0..20_000).map(|i| Random::new(key(i)).unit()).sum::<f64>() / 20_000.0;
-            let pairs = (0..20_000).map(|i| {
-                (Random::new(key(i)).unit() - 0.5) * (Random::new(key(i + 1)).unit() - 0.5)
-            });
+            let pairs = (0..20_000)
+                .map(|i| (Random::new(key(i)).unit() - 0.5) * (Random::new(key(i + 1)).unit() - 0.5));
             (mean, pairs.sum::<f64>() / 20_000.0)
         };
         for key in [|i| [i, 0, 0], |i| [1, i, 0], |i| [1, 5, i]] as [fn(u64) -> [u64; 3]; 3] {

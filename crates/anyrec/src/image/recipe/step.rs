@@ -163,7 +163,9 @@ impl Step {
                 let grown = |side: u32| side.checked_add(border.checked_mul(2)?);
                 before.and_then(|(width, height)| Some((grown(width)?, grown(height)?)))
             }
-            Step::Flip(_) | Step::Jitter(_) | Step::Hls { .. } | Step::PcaNoise(_) | Step::Rotate { .. } => before,
+            Step::Flip(_) | Step::Jitter(_) | Step::Hls { .. } | Step::PcaNoise(_) | Step::Rotate { .. } => {
+                before
+            }
         }
     }
 
@@ -172,7 +174,8 @@ impl Step {
         let wrong = |what: &str, expected: &str, found: String| {
             Err(Error::invalid(format!("{} of {}", what, self.name())).expected_found(expected, found))
         };
-        let ordered = |range: Range, least: f64| range.0 >= least && range.0 <= range.1 && range.1.is_finite();
+        let ordered =
+            |range: Range, least: f64| range.0 >= least && range.0 <= range.1 && range.1.is_finite();
         match *self {
             Step::Resize { shorter, .. } if shorter == 0 => wrong("side", "at least 1", shorter.to_string()),
             Step::ResizeTo { to, .. }
@@ -199,7 +202,9 @@ impl Step {
                 wrong("degrees", "ascending", format!("{degrees:?}"))
             }
             Step::Jitter(Jitter { brightness, contrast, saturation, hue, .. }) => {
-                for (what, range) in [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)] {
+                for (what, range) in
+                    [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)]
+                {
                     if range.is_some_and(|range| !ordered(range, 0.0)) {
                         return wrong(what, "0 or more, ascending", format!("{range:?}"));
                     }
