@@ -20,7 +20,8 @@ import pytest
 
 import anyrec
 from anyrec import image
-from anyrec.image_record_iter import part_of, read_parameters, steps_of
+from anyrec._image_parameters import read_parameters, steps_of
+from anyrec.image_record_iter import part_of
 from anyrec.mxnet import ImageRecordIter, IRHeader, MXIndexedRecordIO, MXRecordIO, pack
 from conftest import TESTDATA, golden, manifest
 
@@ -42,7 +43,8 @@ def photo(number: int) -> npt.NDArray[np.uint8]:
         noise = random.integers(0, 256, (height // grain + 2, width // grain + 2, 3), dtype=np.uint8)
         picture += np.asarray(pil.fromarray(noise).resize((width, height), pil.BICUBIC)) * grain**0.5
     picture = (picture - picture.min()) / np.ptp(picture) * 255
-    return picture.astype(np.uint8)
+    finished: npt.NDArray[np.uint8] = picture.astype(np.uint8)
+    return finished
 
 
 def encoded(picture: npt.NDArray[np.uint8], kind: str = "JPEG", **options: Any) -> bytes:
@@ -251,7 +253,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     write(folder / "opacity.rec", [encoded(picture, "PNG") for picture in opaque])
     write(folder / "coordinates.rec", [encoded(coordinates(), "PNG")] * DRAWS)
     # Pixels far enough from black and white that colours can change.
-    same = photo(0)[:40, :44] // 3 + np.array([90, 60, 40], np.uint8)
+    same = (photo(0)[:40, :44] // 3 + np.array([90, 60, 40])).astype(np.uint8)
     write(folder / "same.rec", [encoded(same, "PNG")] * DRAWS)
     lines = [f"{key}\t{key}.5\t1\t2\t{key % 7}\tsome/path.png\n" for key in (100, 93, 86, 79, 72, 65)]
     (folder / "four.lst").write_text("".join(lines))
@@ -359,13 +361,14 @@ def places(pictures: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def alike(mine: npt.NDArray[Any], other: npt.NDArray[Any], what: str) -> None:
-    """Whether two samples are of one distribution: means and deviations, and as good as the same ends."""
-    spread = max(float(other.std()), 1e-3)
+def alike(mine: npt.NDArray[Any], other: npt.NDArray[Any], slack: float, what: str) -> None:
+    """Whether two samples are of one distribution, but for some slack: the same mean, ends, and values in order."""
+    spread = float(other.std())
     error = spread / len(other) ** 0.5
-    assert abs(mine.mean() - other.mean()) < 5 * error + 0.02 * abs(other.mean()), what
-    assert abs(mine.std() - other.std()) < 0.12 * spread + 1e-3, what
-    assert np.abs(np.percentile(mine, [0.5, 99.5]) - np.percentile(other, [0.5, 99.5])).max() < 0.4 * spread + 0.02, what
+    assert abs(mine.mean() - other.mean()) < 5 * error + slack, what
+    assert np.abs(np.sort(mine) - np.sort(other)).mean() < 0.12 * spread + slack, what
+    ends = [np.percentile(values, [0.5, 99.5]) for values in (mine, other)]
+    assert np.abs(ends[0] - ends[1]).max() < 0.4 * spread + slack, what
 
 
 @pytest.mark.parametrize("name", random_cases())
@@ -376,7 +379,7 @@ def test_random_parts_are_drawn_by_the_originals_law(
     mine = places(ImageRecordIter(**given).next().data[0])
     other = places(expected["data0"][0])
     for what in other:
-        alike(mine[what], other[what], what)
+        alike(mine[what], other[what], 0.001, what)
 
 
 def test_random_crops_reach_every_place(in_files: pathlib.Path) -> None:
@@ -408,7 +411,9 @@ def test_colours_change_by_the_originals_law(original: pathlib.Path, in_files: p
     for channel in range(3):
         values = [pictures[:, channel].reshape(DRAWS, -1) for pictures in (mine, other)]
         for measure in (np.mean, np.std):
-            alike(*(measure(value, axis=1) for value in values), f"{measure.__name__} of channel {channel}")
+            one, two = (measure(value, axis=1) for value in values)
+            # MXNet's pixels are of 8 bits in other colour spaces too, and its noise is cut off, not rounded.
+            alike(one, two, 0.5, f"{measure.__name__} of channel {channel}")
 
 
 # By itself
@@ -474,7 +479,8 @@ def test_shuffled_epochs_have_every_record_once_and_differ(round_batch: bool) ->
     write_numbers(50)
     options = {**PLAIN, "shuffle": True, "round_batch": round_batch}
     batches = ImageRecordIter(**options)
-    epochs, fill = [], []
+    epochs: list[list[int]] = []
+    fill: list[int] = []
     for _ in range(4):
         found = numbers(batches)
         order = fill + [number for batch, _ in found for number in batch]

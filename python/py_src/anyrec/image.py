@@ -153,7 +153,8 @@ class _Single(Step):
     amount: Range
 
     def _plain(self) -> tuple[str, dict[str, Any]]:
-        return Jitter(**{type(self).__name__.lower(): self.amount})._plain()
+        given: dict[str, Any] = {type(self).__name__.lower(): self.amount}
+        return Jitter(**given)._plain()
 
 
 class Brightness(_Single):
