@@ -1,8 +1,8 @@
 """Run by an interpreter that has MXNet: what its ImageRecordIter gives.
 
-The arguments are a JSON file with a list of cases, each ``{"name", "epochs", "parameters"}``, and a folder;
-there, NAME.npz gets the arrays of each epoch, one batch behind the other, and their padding. A case that fails
-gets NAME.txt with what was said.
+The arguments are a JSON file with a list of cases, each ``{"name", "epochs", "parameters"}``, and a
+folder; there, NAME.npz gets the arrays of each epoch, one batch behind the other, and their padding. A case
+that fails gets NAME.txt with what was said.
 """
 
 from __future__ import annotations
