@@ -180,9 +180,9 @@ class ImageRecordIter:
     ... )
     >>> for batch in batches:
     ...     print(batch.data[0][:, 0, 0, 0], batch.label[0], batch.index, batch.pad)
-    [-10. 0.] [0. 0.5] [100 101] 0
-    [10. 20.] [1. 1.5] [102 103] 0
-    [30. -10.] [2. 0.] [104 100] 1
+    [-10.   0.] [0.  0.5] [100 101] 0
+    [10. 20.] [1.  1.5] [102 103] 0
+    [ 30. -10.] [2. 0.] [104 100] 1
     >>> batches.reset()
     >>> batches.next().index
     array([101, 102], dtype=uint64)
