@@ -241,7 +241,7 @@ fn apply(step: &Step, canvas: &mut Canvas<'_, '_>, random: &mut Random) -> Resul
             colour::pca_noise(canvas.pixels()?, deviation, random);
             Ok(())
         }
-        Step::Rotate { degrees, fill } => canvas.rotate(degrees, fill, random),
+        Step::Rotate { degrees, fill, law } => canvas.rotate(degrees, fill, law, random),
         Step::Pad { border, fill } => canvas.pad(border, fill),
     }
 }
