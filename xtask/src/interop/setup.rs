@@ -23,11 +23,16 @@ pub fn folder() -> PathBuf {
 
 /// Installs the Debian packages that are missing, which takes root.
 pub fn packages() -> Result<(), Failure> {
+    install(&PACKAGES)
+}
+
+/// Installs those of the given Debian packages that are missing, which takes root.
+pub fn install(wanted: &[&str]) -> Result<(), Failure> {
     let is_installed = |package: &&str| {
         output_of("dpkg-query", &["--show", "--showformat=${db:Status-Abbrev}", package])
             .is_some_and(|status| status.starts_with("ii"))
     };
-    let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
+    let missing: Vec<&str> = wanted.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
         return Ok(());
     }
