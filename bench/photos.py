@@ -3,8 +3,8 @@
 
     python3 bench/photos.py FOLDER [--count 640]
 
-There is no data set of photos that could be installed. So they are cut out of photographs that
-packages of Debian and PyPI carry: at several scales, always reduced and never enlarged, and
+No package is a set of such photos. So they are cut out of photographs that packages of Debian and
+PyPI carry for other purposes: at several scales, always reduced and never enlarged, and
 sharpened afterwards as a camera or a photo site does. A cut whose file would not be between 80 and
 130 KB is thrown away for another one, which leaves out sky and water rather than making anything up.
 What is cut comes from a seed: with one version of Pillow the files are the same everywhere.
@@ -74,30 +74,29 @@ class CannotFetch(Exception):
 
 
 def photos(folder: Path, count: int = COUNT) -> list[Path]:
-    """The first `count` photos, made at most once."""
+    """The first `count` photos; those that are not there yet are made."""
     import PIL
-
-    wanted = {"pillow": PIL.__version__, "made_by": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
-    stamp = folder / "made.json"
-    if not stamp.exists() or json.loads(stamp.read_text(encoding="utf-8")) != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        originals = fetch(folder.parent / "photographs")
-        for number, data in enumerate(cuts(originals, COUNT)):
-            (folder / f"{number:04}.jpg").write_bytes(data)
-        stamp.write_text(json.dumps(wanted), encoding="utf-8")
-    return sorted(folder.glob("*.jpg"))[:count]
-
-
-def cuts(originals: list[Path], count: int):
-    """The files' bytes: every source in turn."""
     from PIL import Image
 
-    pictures = [Image.open(path).convert("RGB") for path in originals]
-    turns = [which for time in range(3) for which, source in enumerate(SOURCES) if source.often > time]
-    for number in range(count):
-        which = turns[number % len(turns)]
-        yield cut(pictures[which], SOURCES[which], random.Random(f"anyrec photo {number}"))
+    made_by = {"pillow": PIL.__version__, "script": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}
+    stamp = folder / "made_by.json"
+    if not stamp.exists() or json.loads(stamp.read_text(encoding="utf-8")) != made_by:
+        if folder.exists() and any(folder.iterdir()) and not stamp.exists():
+            raise CannotFetch(f"{folder} holds something else")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        stamp.write_text(json.dumps(made_by), encoding="utf-8")
+    paths = [folder / f"{number:04}.jpg" for number in range(count)]
+    missing = [number for number, path in enumerate(paths) if not path.exists()]
+    if missing:
+        pictures = [Image.open(path).convert("RGB") for path in fetch(folder.parent / "photographs")]
+        turns = [which for time in range(3) for which, source in enumerate(SOURCES) if source.often > time]
+        for number in missing:
+            which = turns[number % len(turns)]
+            part = paths[number].with_suffix(".part")
+            part.write_bytes(cut(pictures[which], SOURCES[which], random.Random(f"anyrec photo {number}")))
+            part.rename(paths[number])
+    return paths
 
 
 def cut(picture, source: Source, chance: random.Random) -> bytes:
@@ -164,7 +163,10 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=COUNT)
     arguments = parser.parse_args()
-    sizes = [path.stat().st_size for path in photos(arguments.folder, arguments.count)]
+    try:
+        sizes = [path.stat().st_size for path in photos(arguments.folder, arguments.count)]
+    except CannotFetch as reason:
+        sys.exit(f"photos: {reason}")
     print(f"{len(sizes)} photos of {min(sizes):,} to {max(sizes):,} bytes, {statistics.mean(sizes):,.0f} on average")
 
 

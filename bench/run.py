@@ -118,7 +118,7 @@ def make_photos(path, folder, count):
         found = photos.photos(Path(folder), count)
     except photos.CannotFetch as reason:
         return f"there are no photos: {reason}"
-    if not path.exists() or path.stat().st_mtime < (Path(folder) / "made.json").stat().st_mtime:
+    if not path.exists() or path.stat().st_mtime < found[-1].stat().st_mtime:
         with anyrec.create(str(path), overwrite=True) as writer:
             for number, photo in enumerate(found * TIMES_OVER):
                 writer.write(photo.read_bytes(), key=number, label=number % count)
