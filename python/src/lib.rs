@@ -27,6 +27,7 @@ mod options;
 mod packed_folder;
 mod payload;
 mod progress;
+mod recipe;
 mod record;
 mod transformers;
 mod values;

@@ -7,9 +7,10 @@ use crate::handle::Handle;
 use crate::options::loader_options;
 use crate::values::labels_to;
 use anyrec::Recycler;
-use anyrec::Result;
+use anyrec::format::Label;
 use anyrec::loader::{Loaded, Plan, Selection, Source, Sources, State};
-use numpy::PyReadonlyArray1;
+use anyrec::{Error, Result};
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -167,6 +168,20 @@ impl Loader {
         Ok(Some((memory, offsets, indices, labels, padding).into_pyobject(py)?))
     }
 
+    /// A batch of pictures as memory that may be changed, with labels of a width (none if that is 0):
+    /// (memory, indices, labels, ids, padding).
+    fn next_images<'py>(&self, py: Python<'py>, label_width: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
+        let Loaded { records, indices, labels, ids, padding, .. } = loaded;
+        let labels = match labels {
+            Some(labels) if label_width > 0 => Some(labels_of_width(py, &labels, &indices, label_width)?),
+            _ => None,
+        };
+        let (indices, ids) = (numbers_to(py, &indices)?, ids.map(|ids| ids.into_pyarray(py)));
+        let memory = Bound::new(py, Memory::new(records, recycler))?;
+        Ok(Some((memory, indices, labels, ids, padding).into_pyobject(py)?))
+    }
+
     /// Ends the threads and forgets what was read ahead; the place stays.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.loader.with(py, |loader| {
@@ -192,6 +207,41 @@ impl Loader {
                 })?,
             }
         }
+    }
+}
+
+/// Labels as an array of 32-bit floats; of two dimensions if there are several a record, which must
+/// all have as many. Nothing where no record has a label.
+#[allow(clippy::cast_possible_truncation)] // image records hold labels as 32-bit floats
+fn labels_of_width<'py>(
+    py: Python<'py>,
+    labels: &[Option<Label>],
+    indices: &[u64],
+    width: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if labels.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let mut numbers = Vec::with_capacity(labels.len().saturating_mul(width.min(1 << 16)));
+    for (label, &index) in labels.iter().zip(indices) {
+        let one = match label {
+            Some(Label::Scalar(number)) => std::slice::from_ref(number),
+            Some(Label::Array(several)) => several,
+            None => &[],
+        };
+        if one.len() != width {
+            let error =
+                Error::invalid("labels of a record").expected_found(width, one.len()).in_record(index);
+            return Err(raised(
+                error.with_hint("give label_width= as many as the records have, or 0 for none"),
+            ));
+        }
+        numbers.extend(one.iter().map(|&number| number as f32));
+    }
+    let array = numbers.into_pyarray(py);
+    match width {
+        1 => Ok(Some(array.into_any())),
+        width => array.call_method1("reshape", (labels.len(), width)).map(Some),
     }
 }
 

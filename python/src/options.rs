@@ -14,10 +14,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 type Pair<'py> = (String, Bound<'py, PyAny>);
 
-fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py>>> {
+pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py>>> {
     match options {
         Some(options) => options.iter().map(|(name, value)| Ok((name.extract()?, value))).collect(),
         None => Ok(Vec::new()),
@@ -133,16 +134,21 @@ pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, Loa
             "prefetch" => loader.prefetch = value.extract()?,
             "max_bytes" => loader.max_bytes = value.extract()?,
             "labels" => loader.labels = value.extract()?,
+            "images" => loader.decode = Some(Arc::new(crate::recipe::images(&value)?)),
             "on_error" => {
                 loader.on_error = match value.extract::<String>()?.as_str() {
                     "raise" => OnError::Raise,
                     "skip" => OnError::Skip,
                     "replace" => OnError::Replace,
-                    other => return Err(choice("on_error", other, "raise, skip or replace")),
+                    "blank" => OnError::Blank,
+                    other => return Err(choice("on_error", other, "raise, skip, replace or blank")),
                 };
             }
             _ => return Err(unknown(&name)),
         }
+    }
+    if loader.on_error == OnError::Blank && loader.decode.is_none() {
+        return Err(choice("on_error", "blank", "raise, skip or replace where nothing is decoded"));
     }
     plan.shuffle = match (shuffle, block) {
         (false, _) => Shuffle::None,
@@ -180,10 +186,10 @@ fn with_keys(mut registry: Registry, keys: &Bound<'_, PyAny>) -> PyResult<Regist
     Ok(registry)
 }
 
-fn unknown(name: &str) -> PyErr {
+pub fn unknown(name: &str) -> PyErr {
     PyTypeError::new_err(format!("there is no option {name:?}"))
 }
 
-fn choice(name: &str, found: &str, expected: &str) -> PyErr {
+pub fn choice(name: &str, found: &str, expected: &str) -> PyErr {
     PyValueError::new_err(format!("{name} is {expected}, not {found:?}"))
 }

@@ -240,6 +240,14 @@ impl Dataset {
         Ok(tags)
     }
 
+    /// An error about record `index`, with the file and the number in it.
+    pub(crate) fn placed(&self, index: u64, error: Error) -> Error {
+        match self.find(index) {
+            Ok((file, local)) => error.in_record(local).in_file(file.source.name()),
+            Err(_) => error.in_record(index),
+        }
+    }
+
     /// Key and label of record `index` that its own file holds.
     ///
     /// # Errors

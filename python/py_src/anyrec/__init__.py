@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as _Sequence
 
-from . import grail, idx
+from . import grail, idx, image
 from ._anyrec import Batch, Record, __version__
 from .dataset import Dataset, open
 from .errors import (
@@ -36,6 +36,7 @@ from .errors import (
     UnsupportedFormat,
 )
 from .files import convert, formats, index, pack_folder, repair, verify
+from .image import ImageBatch, ImageLoader
 from .loader import Loader
 from .packed import PackedFolder
 from .results import Conversion, Damage, Indexed, Notice, Output, Repair, Report
@@ -56,6 +57,8 @@ __all__ = [
     "FileExists",
     "FileMissing",
     "FileRefused",
+    "ImageBatch",
+    "ImageLoader",
     "Indexed",
     "InvalidArgument",
     "LimitExceeded",
@@ -80,6 +83,7 @@ __all__ = [
     "formats",
     "grail",
     "idx",
+    "image",
     "index",
     "open",
     "pack_folder",

@@ -201,6 +201,9 @@ class Loader:
     def next_memory(
         self,
     ) -> tuple[Memory, npt.NDArray[np.int64], npt.NDArray[np.int64], Any, int] | None: ...
+    def next_images(
+        self, label_width: int
+    ) -> tuple[Memory, npt.NDArray[np.int64], Any, npt.NDArray[np.uint64] | None, int] | None: ...
     def close(self) -> None: ...
 
 @final

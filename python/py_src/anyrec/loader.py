@@ -83,7 +83,7 @@ class Loader:
         max_bytes: int = 1 << 30,
         block: int | None = None,
         window: int = 64,
-        on_error: Literal["raise", "skip", "replace"] = "raise",
+        on_error: Literal["raise", "skip", "replace", "blank"] = "raise",
         labels: bool = False,
         decode: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -114,12 +114,15 @@ class Loader:
         self._make()
         self.set_epoch(epoch)
 
+    def _native_options(self) -> dict[str, Any]:
+        return self._options
+
     def _make(self) -> None:
         mix = self.data if isinstance(self.data, Mix) else None
         parts = [self.data] if mix is None else mix.parts
         self._native = _anyrec.Loader(
             [_part(part) for part in parts],
-            self._options,
+            self._native_options(),
             None if mix is None else mix.weights,
             None if mix is None else mix.samples,
         )

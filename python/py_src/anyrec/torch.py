@@ -1,6 +1,7 @@
 """Record files in PyTorch: loaders that can start anywhere, and a map-style dataset.
 
-:class:`Loader` reads batches on threads and gives tensors over their memory; :class:`Dataset` and
+:class:`Loader` reads batches on threads and gives tensors over their memory, :class:`ImageLoader`
+finished pictures; :class:`Dataset` and
 :class:`DataLoader` are torch's own ways, with worker processes.
 
 >>> import anyrec, anyrec.torch
@@ -23,7 +24,7 @@ import operator
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ except ImportError as error:
 
 import anyrec
 
+from . import image as _image
 from . import loader as _loader
 from ._steps import Order, StepSampler
 from .view import opened
@@ -44,7 +46,7 @@ from .view import opened
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Batch", "DataLoader", "Dataset", "Loader"]
+__all__ = ["Batch", "DataLoader", "Dataset", "ImageLoader", "Loader"]
 
 
 class Dataset(torch.utils.data.Dataset[Any]):
@@ -348,11 +350,7 @@ class Loader(_loader.Loader):
         world: int | None = None,
         **options: Any,
     ) -> None:
-        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-        if rank is None:
-            rank = torch.distributed.get_rank() if distributed else 0
-        if world is None:
-            world = torch.distributed.get_world_size() if distributed else 1
+        rank, world = _ranks(rank, world)
         super().__init__(data, batch_size, rank=rank, world=world, **options)
         self._big_endian: str | None = None
         if shape is None and dtype is None and self.decode is None:
@@ -363,10 +361,8 @@ class Loader(_loader.Loader):
         """The elements' type."""
         self.device = device
         """Where batches are moved."""
-        self.pinned = pin_memory and torch.cuda.is_available()
+        self.pinned = _can_pin(pin_memory)
         """Whether batches are copied to pinned memory."""
-        if pin_memory and not self.pinned:
-            warnings.warn("pin_memory: torch sees no GPU here, so batches are not pinned", stacklevel=2)
 
     @property
     def sampler(self) -> Self:
@@ -405,7 +401,7 @@ class Loader(_loader.Loader):
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
         batch = Batch(data, where, torch.from_numpy(indices), labels, padding)
-        return batch if self.device is None else self._moved(batch)
+        return batch if self.device is None else Batch(*_moved(batch, self.device, self.pinned))
 
     def _stacked(self, flat: Any, count: int) -> Any:
         shape = self.shape or ()
@@ -417,9 +413,87 @@ class Loader(_loader.Loader):
             )
         return flat.view(self.dtype).view(count, *shape)
 
-    def _moved(self, batch: Batch) -> Batch:
-        def move(value: Any) -> Any:
-            tensor = isinstance(value, torch.Tensor)
-            return value.to(self.device, non_blocking=self.pinned) if tensor else value
 
-        return Batch(*(move(value) for value in batch))
+class ImageLoader(_image.ImageLoader):
+    """:class:`anyrec.ImageLoader`, with its arguments, for tensors: an :class:`anyrec.ImageBatch` of them.
+
+    The tensors lie over the memory that the threads write to; nothing is copied, and a tensor may be
+    changed in place.
+
+    :param pin_memory: copy batches to pinned memory, from which a GPU reads faster. Without a GPU
+        this does nothing but warn.
+    :param device: move batches there.
+
+    ``rank`` and ``world`` are those of ``torch.distributed`` where that is initialised, unless they
+    are given. ``apply`` gets and gives tensors.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        batch_size: int,
+        size: int | tuple[int, int] = 224,
+        *,
+        pin_memory: bool = False,
+        device: Any = None,
+        rank: int | None = None,
+        world: int | None = None,
+        apply: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        rank, world = _ranks(rank, world)
+        super().__init__(data, batch_size, size, rank=rank, world=world, **options)
+        self._apply = apply
+        self.device = device
+        """Where batches are moved."""
+        self.pinned = _can_pin(pin_memory)
+        """Whether batches are copied to pinned memory."""
+
+    @property
+    def sampler(self) -> Self:
+        """The loader itself: what trainers such as Lightning call ``set_epoch`` of."""
+        return self
+
+    def _next(self) -> _image.ImageBatch | None:
+        batch = super()._next()
+        if batch is None:
+            return None
+        data: Any
+        if self._images["dtype"] == "bfloat16":
+            data = torch.from_numpy(batch.data.view(np.int16)).view(torch.bfloat16)
+        else:
+            data = torch.from_numpy(batch.data)
+        if self._apply is not None:
+            data = torch.stack([self._apply(sample) for sample in data])
+        if self.pinned:
+            data = data.pin_memory()
+        labels = None if batch.labels is None else torch.from_numpy(batch.labels)
+        # torch has no unsigned 64-bit numbers; ids of 2^63 and more come out negative.
+        ids = torch.from_numpy(batch.ids.view(np.int64))
+        made = _image.ImageBatch(data, labels, torch.from_numpy(batch.indices), ids, batch.padding)
+        return made if self.device is None else _image.ImageBatch(*_moved(made, self.device, self.pinned))
+
+
+def _ranks(rank: int | None, world: int | None) -> tuple[int, int]:
+    """This process among those that train together, as torch knows it where nothing is said."""
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if rank is None:
+        rank = torch.distributed.get_rank() if distributed else 0
+    if world is None:
+        world = torch.distributed.get_world_size() if distributed else 1
+    return rank, world
+
+
+def _can_pin(wanted: bool) -> bool:
+    if wanted and not torch.cuda.is_available():
+        warnings.warn("pin_memory: torch sees no GPU here, so batches are not pinned", stacklevel=3)
+        return False
+    return wanted
+
+
+def _moved(values: Iterable[Any], device: Any, pinned: bool) -> list[Any]:
+    """The tensors among these on another device, the rest as it is."""
+    return [
+        value.to(device, non_blocking=pinned) if isinstance(value, torch.Tensor) else value
+        for value in values
+    ]

@@ -1,8 +1,9 @@
 //! Pictures to JPEG and PNG bytes.
 
+use super::jpeg;
 use super::picture::{Channels, Picture, Samples};
 use crate::error::{Error, Result};
-use jpeg_encoder::{ChromaSubsamplingMethod, ColorType as JpegColor, Encoder, SamplingFactor};
+use mozjpeg_sys::J_COLOR_SPACE;
 use png::{BitDepth, ColorType as PngColor, DeflateCompression, Filter};
 
 /// A picture as baseline JPEG, with the choices of OpenCV's `imencode`: the standard tables scaled
@@ -10,7 +11,7 @@ use png::{BitDepth, ColorType as PngColor, DeflateCompression, Filter};
 ///
 /// # Errors
 /// [`Invalid`](crate::ErrorKind::Invalid) for a quality out of range, 16-bit samples, or a side
-/// over 65535 pixels.
+/// over 65500 pixels.
 ///
 /// ```
 /// use anyrec::image::{Channels, Picture, Samples, encode_jpeg, sniff};
@@ -24,11 +25,11 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
     if !(1..=100).contains(&quality) {
         return Err(Error::invalid("jpeg quality").expected_found("1 to 100", quality));
     }
-    let side = |length: u32| {
-        u16::try_from(length)
-            .map_err(|_| Error::invalid("side of a jpeg").expected_found("at most 65535 pixels", length))
-    };
-    let (width, height) = (side(picture.width())?, side(picture.height())?);
+    if let Some(side) = [picture.width(), picture.height()].into_iter().find(|side| *side > LONGEST_SIDE) {
+        return Err(
+            Error::invalid("side of a jpeg").expected_found(format!("at most {LONGEST_SIDE} pixels"), side)
+        );
+    }
     let opaque;
     let picture = if picture.channels() == Channels::GrayAlpha {
         opaque = picture.clone().without_alpha();
@@ -41,21 +42,19 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
             .expected_found(8, picture.depth())
             .with_hint("`Picture::into_8bit` keeps the upper 8 bits"));
     };
-    let color = match picture.channels() {
-        Channels::Gray | Channels::GrayAlpha => JpegColor::Luma,
-        Channels::Rgb => JpegColor::Rgb,
+    let space = match picture.channels() {
+        Channels::Gray | Channels::GrayAlpha => J_COLOR_SPACE::JCS_GRAYSCALE,
+        Channels::Rgb => J_COLOR_SPACE::JCS_EXT_RGB,
         // Four samples per pixel in, the fourth ignored.
-        Channels::Rgba => JpegColor::Rgba,
+        Channels::Rgba => J_COLOR_SPACE::JCS_EXT_RGBX,
     };
-    let mut bytes = Vec::new();
-    let mut encoder = Encoder::new(&mut bytes, quality);
-    encoder.set_sampling_factor(SamplingFactor::F_2_2);
-    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
-    encoder
-        .encode(samples, width, height, color)
-        .map_err(|error| Error::invalid(format!("the picture cannot be a jpeg: {error}")))?;
-    Ok(bytes)
+    let (width, height) = (picture.width(), picture.height());
+    let source = jpeg::Source { width, height, space, count: picture.channels().count(), samples };
+    jpeg::encode(source, quality, |_| {})
 }
+
+/// libjpeg's JPEG_MAX_DIMENSION.
+const LONGEST_SIDE: u32 = 65500;
 
 /// A picture as PNG, any channels and depth, losslessly. `level` is zlib's: 0 stores, 1 is fast,
 /// 9 is small.

@@ -4,6 +4,8 @@
 //! - [`decode`] turns JPEG, PNG and WebP bytes into a [`Picture`]; declared sizes are held against
 //!   limits before anything is allocated, and bytes that are cut short are an error.
 //! - [`encode_jpeg`] and [`encode_png`] go the other way.
+//! - A [`Recipe`] makes samples for training of encoded pictures, decoding no more of them than
+//!   that takes.
 //! - [`resize`], [`resize_shorter_edge`], [`crop`] and [`centre_crop`] change a picture's size.
 //!
 //! Where MXNet's tools lean on OpenCV (`pack_img`, `unpack_img`, `im2rec`), the choices here are
@@ -30,9 +32,10 @@
 mod area;
 mod decode;
 mod encode;
-mod jpeg_markers;
+mod jpeg;
 mod orientation;
 mod picture;
+mod recipe;
 mod resize;
 mod sniff;
 
@@ -40,6 +43,7 @@ pub use decode::{Color, DecodeLimits, DecodeOptions, decode};
 pub use encode::{encode_jpeg, encode_png};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture, Samples};
+pub use recipe::{Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step};
 pub use resize::{Filter, centre_crop, crop, resize, resize_shorter_edge};
 pub use sniff::{ImageFormat, Kind, Size, sniff};
 

@@ -29,6 +29,8 @@ pub enum Filter {
     Area,
     /// 4, `INTER_LANCZOS4`: between 8x8 pixels.
     Lanczos,
+    /// MXNet's 9: cubic when both sides grow, area when both shrink, bilinear otherwise.
+    Automatic,
     /// Bilinear with antialiasing.
     SmoothBilinear,
     /// Bicubic (Catmull-Rom) with antialiasing.
@@ -41,8 +43,8 @@ impl Filter {
     /// The filter of OpenCV's number, as MXNet's `inter_method` gives it.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for numbers other than 0 to 4; MXNet's 9 is
-    /// [`Filter::automatic`], and its 10 (a random one) is the caller's to draw.
+    /// [`Invalid`](ErrorKind::Invalid) for numbers other than 0 to 4 and 9; MXNet's 10 (a random one)
+    /// is the caller's to draw.
     ///
     /// ```
     /// use anyrec::image::Filter;
@@ -57,19 +59,19 @@ impl Filter {
             2 => Ok(Filter::Cubic),
             3 => Ok(Filter::Area),
             4 => Ok(Filter::Lanczos),
-            _ => Err(Error::invalid("inter_method").expected_found("0 to 4", number)),
+            9 => Ok(Filter::Automatic),
+            _ => Err(Error::invalid("inter_method").expected_found("0 to 4 or 9", number)),
         }
     }
 
-    /// MXNet's `inter_method` 9: cubic when both sides grow, area when both shrink, bilinear
-    /// otherwise. Sizes are (width, height).
-    pub fn automatic(from: (u32, u32), to: (u32, u32)) -> Self {
-        if to.0 > from.0 && to.1 > from.1 {
-            Filter::Cubic
-        } else if to.0 < from.0 && to.1 < from.1 {
-            Filter::Area
-        } else {
-            Filter::Bilinear
+    /// The filter itself; of [`Automatic`](Filter::Automatic), the one that it is for these sizes,
+    /// (width, height) each.
+    pub(super) fn resolved(self, from: (u32, u32), to: (u32, u32)) -> Self {
+        match self {
+            Filter::Automatic if to.0 > from.0 && to.1 > from.1 => Filter::Cubic,
+            Filter::Automatic if to.0 < from.0 && to.1 < from.1 => Filter::Area,
+            Filter::Automatic => Filter::Bilinear,
+            filter => filter,
         }
     }
 }
@@ -103,6 +105,7 @@ pub fn resize(picture: &Picture, width: u32, height: u32, filter: Filter) -> Res
         return Ok(picture.clone());
     }
     let channels = picture.channels();
+    let filter = filter.resolved((old_width, old_height), (width, height));
     let samples = match filter {
         Filter::Nearest => {
             let place = |new: u32, old: u32, count: u32| {
@@ -203,7 +206,7 @@ pub fn centre_crop(picture: &Picture, width: u32, height: u32) -> Result<Picture
 
 /// The resizing library's name for a filter; `Interpolation` looks at a fixed number of pixels,
 /// `Convolution` at as many as the ratio asks for.
-fn algorithm(filter: Filter) -> Result<ResizeAlg> {
+pub(super) fn algorithm(filter: Filter) -> Result<ResizeAlg> {
     let custom = |name, function, support| {
         fir::Filter::new(name, function, support)
             .map(|filter| ResizeAlg::Interpolation(FilterType::Custom(filter)))
@@ -211,7 +214,7 @@ fn algorithm(filter: Filter) -> Result<ResizeAlg> {
     };
     Ok(match filter {
         Filter::Nearest => ResizeAlg::Nearest,
-        Filter::Bilinear | Filter::Area => ResizeAlg::Interpolation(FilterType::Bilinear),
+        Filter::Bilinear | Filter::Area | Filter::Automatic => ResizeAlg::Interpolation(FilterType::Bilinear),
         Filter::Cubic => custom("cubic", opencv_cubic, 2.0)?,
         Filter::Lanczos => custom("lanczos4", lanczos4, 4.0)?,
         Filter::SmoothBilinear => ResizeAlg::Convolution(FilterType::Bilinear),
@@ -296,6 +299,6 @@ fn image<P: PixelTrait>(width: u32, height: u32, pixels: &[P]) -> Result<ImageRe
     ImageRef::from_pixels(width, height, pixels).map_err(failure)
 }
 
-fn failure(error: impl std::fmt::Display) -> Error {
+pub(super) fn failure(error: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the picture cannot be resized: {error}"))
 }

@@ -3,7 +3,7 @@
 //! Signatures first, text last. Nothing is decoded or decompressed and nothing beyond the first
 //! 64 KiB is looked at, except for a JPEG's size, which stands behind its metadata segments.
 
-use super::jpeg_markers;
+use super::jpeg::markers;
 use std::fmt;
 
 /// Image formats that [`sniff`] tells apart.
@@ -172,7 +172,7 @@ fn image_format(payload: &[u8]) -> Option<ImageFormat> {
 fn image_size(format: ImageFormat, payload: &[u8]) -> Option<Size> {
     let (width, height) = match format {
         ImageFormat::Jpeg => {
-            let header = jpeg_markers::frame_header(payload)?;
+            let header = markers::frame_header(payload)?;
             (header.width.into(), header.height.into())
         }
         ImageFormat::Png if payload.get(12..16)? == b"IHDR" => (

@@ -1,10 +1,10 @@
-//! One batch: its numbers, its records, and what happens to those that cannot be read.
+//! One batch: its numbers, its records, and what happens to those that cannot be read or decoded.
 
 use super::plan::Plan;
 use super::source::Source;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::format::Label;
+use crate::format::{Label, Tags};
 use crate::recycler::Recycler;
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,44 @@ pub enum OnError {
     Skip,
     /// The next good record of the same batch (after the last comes the first) is there twice.
     Replace,
+    /// What cannot be decoded is all zeros, with the label that it has. What cannot even be read is
+    /// an error, as with [`Raise`](OnError::Raise).
+    Blank,
 }
 
-/// Makes what a batch holds of a record: gets its number and bytes, appends the result.
-pub type Decode = dyn Fn(u64, &[u8], &mut Vec<u8>) -> Result<()> + Send + Sync;
+/// Makes what a batch holds of each record, on the loader's threads.
+pub trait Decode: Send + Sync {
+    /// Bytes that every record becomes.
+    fn size(&self) -> usize;
+
+    /// What belongs to a record besides its payload, where more can be said than its file does.
+    fn tags(&self, _record: &[u8], stored: Tags) -> Tags {
+        stored
+    }
+
+    /// Makes a sample of a record's payload (what follows the header that its tags tell of).
+    ///
+    /// The result may depend on nothing but the arguments: then it is the same for any number of
+    /// threads and ranks, and after any resume.
+    ///
+    /// # Errors
+    /// When the payload is not what it should be; see [`OnError`].
+    fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()>;
+}
+
+/// One turn of a record, for those who decode at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sample {
+    /// The plan's seed.
+    pub seed: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// The place in the order of the epoch, over all ranks.
+    pub place: u64,
+    /// The record's number.
+    pub record: u64,
+}
 
 /// A batch as a loader gives it.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +71,8 @@ pub struct Loaded {
     pub indices: Vec<u64>,
     /// Their labels, if they were asked for.
     pub labels: Option<Vec<Option<Label>>>,
+    /// With the labels: the ids of their image headers, their numbers where they have none.
+    pub ids: Option<Vec<u64>>,
     /// How many of them, at the end, only fill the last batch of an epoch up, see
     /// [`Plan::fill`](super::Plan::fill).
     pub padding: u64,
@@ -67,8 +103,16 @@ pub(super) struct Job {
     pub plan: Plan,
     pub on_error: OnError,
     pub labels: bool,
-    pub decode: Option<Arc<Decode>>,
+    pub decode: Option<Arc<dyn Decode>>,
     pub recycler: Recycler,
+}
+
+/// Records read for a batch, and what belongs to each where anybody asks for it.
+struct Read {
+    /// The places in the batch of those that are good, ascending, and which of `records` each is.
+    good: Vec<(usize, usize)>,
+    records: Batch,
+    tags: Vec<Tags>,
 }
 
 impl Job {
@@ -76,59 +120,128 @@ impl Job {
     pub fn load(&self, epoch: u64, consumed: u64) -> Result<(Loaded, Vec<Failure>)> {
         let mut indices = Vec::new();
         let padding = self.plan.fill(epoch, consumed, &mut indices);
-        let error = match self.read(&indices) {
-            Ok((records, labels)) => return Ok((Loaded { records, indices, labels, padding }, Vec::new())),
-            Err(error) if self.on_error == OnError::Raise => return Err(error),
-            Err(error) => error,
-        };
         let mut failures = Vec::new();
-        let mut good = Vec::with_capacity(indices.len());
-        for &record in &indices {
-            let outcome = self.read(&[record]);
-            good.push(outcome.is_ok());
-            match outcome {
-                Ok((records, _)) => self.recycler.give(records),
-                Err(error) => failures.push(Failure { epoch, record, error }),
-            }
+        let mut failed = |record: u64, error: Error| failures.push(Failure { epoch, record, error });
+        let mut read = self.read(&indices, &mut failed)?;
+        if let Some(decode) = &self.decode {
+            let first = self.plan.first(consumed);
+            let sample = |place: usize| Sample {
+                seed: self.plan.seed(),
+                epoch,
+                place: first.saturating_add(place as u64) % self.plan.samples().max(1),
+                record: indices.get(place).copied().unwrap_or(0),
+            };
+            self.decode(decode.as_ref(), &mut read, sample, &mut failed)?;
         }
-        let next_good = |place: usize| {
-            let after = indices.iter().zip(&good).skip(place);
-            let all = after.chain(indices.iter().zip(&good));
-            all.filter(|(_, good)| **good).map(|(record, _)| *record).next()
-        };
+        let kept = self.kept(indices.len(), &read.good);
+        if kept.is_empty() && !indices.is_empty() {
+            let first = failures.into_iter().next();
+            return Err(first.map_or_else(|| Error::invalid("a batch has no good record"), |one| one.error));
+        }
         let real = indices.len().saturating_sub(usize::try_from(padding).unwrap_or(usize::MAX));
-        let (mut kept, mut padding) = (Vec::with_capacity(indices.len()), 0);
-        for (place, &good) in good.iter().enumerate() {
-            if good || self.on_error == OnError::Replace {
-                kept.extend(next_good(place));
-                padding += u64::from(place >= real);
-            }
+        let padding = kept.iter().filter(|kept| kept.place >= real).count() as u64;
+        let Read { mut records, mut tags, .. } = read;
+        if !kept.iter().map(|kept| kept.at).eq(0..records.len()) {
+            let gathered = kept.iter().map(|kept| records.get(kept.at).unwrap_or_default()).collect();
+            self.recycler.give(std::mem::replace(&mut records, gathered));
+            tags = kept.iter().filter_map(|kept| tags.get(kept.at).cloned()).collect();
         }
-        if kept.is_empty() {
-            return Err(error);
-        }
-        let (records, labels) = self.read(&kept)?;
-        Ok((Loaded { records, indices: kept, labels, padding }, failures))
+        let indices: Vec<u64> = kept.iter().filter_map(|kept| indices.get(kept.from).copied()).collect();
+        let ids = self.labels.then(|| {
+            let id = |(tags, &index): (&Tags, &u64)| tags.ids.map_or(index, |[id, _]| id);
+            tags.iter().zip(&indices).map(id).collect()
+        });
+        let labels = self.labels.then(|| tags.into_iter().map(|tags| tags.label).collect());
+        Ok((Loaded { records, indices, labels, ids, padding }, failures))
     }
 
-    /// Reads records and makes of them what was asked for.
-    fn read(&self, indices: &[u64]) -> Result<(Batch, Option<Vec<Option<Label>>>)> {
+    /// Reads records, and what belongs to them where that is of use.
+    fn read(&self, indices: &[u64], failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
         let mut records = self.recycler.take();
-        self.source.fill(indices, &mut records)?;
-        let labels = self.labels.then(|| {
-            let label = |(&index, record): (&u64, &[u8])| Ok(self.source.tags(index, record)?.label);
-            indices.iter().zip(records.iter()).map(label).collect::<Result<Vec<_>>>()
-        });
-        let labels = labels.transpose()?;
-        let Some(decode) = &self.decode else { return Ok((records, labels)) };
-        let mut decoded = self.recycler.take();
-        let mut one = Vec::new();
-        for (&index, record) in indices.iter().zip(records.iter()) {
-            one.clear();
-            decode(index, record, &mut one).map_err(|error| error.in_record(index))?;
-            decoded.push(&one);
+        let mut readable: Vec<(usize, u64)> = indices.iter().copied().enumerate().collect();
+        match self.source.fill(indices, &mut records) {
+            Ok(()) => {}
+            Err(error) if matches!(self.on_error, OnError::Raise | OnError::Blank) => return Err(error),
+            Err(_) => {
+                // Which of them it was is found by reading them one by one.
+                readable.retain(|&(_, record)| {
+                    let outcome = self.source.fill(&[record], &mut records);
+                    outcome.map_err(|error| failed(record, error)).is_ok()
+                });
+                let numbers: Vec<u64> = readable.iter().map(|&(_, record)| record).collect();
+                self.source.fill(&numbers, &mut records)?;
+            }
         }
-        self.recycler.give(records);
-        Ok((decoded, labels))
+        let mut tags = Vec::new();
+        if self.labels || self.decode.is_some() {
+            for (&(_, number), record) in readable.iter().zip(records.iter()) {
+                let stored = self.source.tags(number, record)?;
+                tags.push(match &self.decode {
+                    Some(decode) => decode.tags(record, stored),
+                    None => stored,
+                });
+            }
+        }
+        let good = readable.iter().enumerate().map(|(at, &(place, _))| (place, at)).collect();
+        Ok(Read { good, records, tags })
     }
+
+    /// Makes samples of the records that were read.
+    fn decode(
+        &self,
+        decode: &dyn Decode,
+        read: &mut Read,
+        sample: impl Fn(usize) -> Sample,
+        failed: &mut impl FnMut(u64, Error),
+    ) -> Result<()> {
+        let size = decode.size();
+        let mut samples = self.recycler.take();
+        let ends = (0..=read.records.len() as u64).map(|end| end.saturating_mul(size as u64));
+        let mut slots = samples.lay_out(ends.collect())?.chunks_exact_mut(size.max(1));
+        let Read { good, records, tags } = read;
+        let mut inputs = records.iter().zip(tags.iter());
+        let mut outcome = Ok(());
+        good.retain(|&(place, _)| {
+            let (Some((record, tags)), Ok(())) = (inputs.next(), &outcome) else { return false };
+            let (slot, sample) = (slots.next().unwrap_or_default(), sample(place));
+            let payload = record.get(tags.header_length..).unwrap_or_default();
+            let Err(error) = decode.decode(&sample, payload, slot) else { return true };
+            let error = self.source.placed(sample.record, error);
+            match self.on_error {
+                OnError::Raise => outcome = Err(error),
+                OnError::Skip | OnError::Replace => failed(sample.record, error),
+                OnError::Blank => {
+                    slot.fill(0);
+                    failed(sample.record, error);
+                    return true;
+                }
+            }
+            false
+        });
+        drop(inputs);
+        outcome?;
+        self.recycler.give(std::mem::replace(records, samples));
+        Ok(())
+    }
+
+    /// Which of `count` places of a batch hold which of the good records.
+    fn kept(&self, count: usize, good: &[(usize, usize)]) -> Vec<Kept> {
+        let next = |place: usize| {
+            let after = good.partition_point(|&(good, _)| good < place);
+            good.get(after).or_else(|| good.first())
+        };
+        (0..count)
+            .filter_map(|place| {
+                let &(from, at) = next(place)?;
+                (from == place || self.on_error == OnError::Replace).then_some(Kept { place, from, at })
+            })
+            .collect()
+    }
+}
+
+/// A place of a batch, the place whose record it holds, and which of those read that is.
+struct Kept {
+    place: usize,
+    from: usize,
+    at: usize,
 }

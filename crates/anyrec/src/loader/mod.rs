@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod images;
 mod load;
 mod order;
 mod permutation;
@@ -44,7 +45,8 @@ mod plan;
 mod run;
 mod source;
 
-pub use load::{Decode, Failure, Loaded, OnError};
+pub use images::Images;
+pub use load::{Decode, Failure, Loaded, OnError, Sample};
 pub use order::Shuffle;
 pub use permutation::Permutation;
 pub use plan::{Plan, PlanOptions, State};
@@ -73,10 +75,10 @@ pub struct LoaderOptions {
     pub max_bytes: u64,
     /// What happens when a record cannot be read or decoded.
     pub on_error: OnError,
-    /// Whether batches come with labels.
+    /// Whether batches come with labels and ids.
     pub labels: bool,
-    /// Makes what a batch holds of each record, on the threads.
-    pub decode: Option<Arc<Decode>>,
+    /// Makes what a batch holds of each record, on the threads ([`Images`] for pictures).
+    pub decode: Option<Arc<dyn Decode>>,
 }
 
 impl Default for LoaderOptions {

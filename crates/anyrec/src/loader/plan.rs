@@ -163,14 +163,19 @@ impl Plan {
         (self.samples() - consumed).div_ceil(self.world).min(self.batch_size)
     }
 
+    /// The place in the epoch's order of this rank's first sample, in the step that begins at
+    /// `consumed`; the batch's others follow it. Places past the end are the epoch's first again.
+    pub fn first(&self, consumed: u64) -> u64 {
+        consumed.saturating_add(self.rank * self.share(consumed))
+    }
+
     /// Appends the record numbers of this rank's batch in the step that begins at `consumed`; says
     /// how many of them, at its end, only fill it up (they are the epoch's first ones again, so that
     /// all ranks have as many: training may use them, an evaluation should leave them out).
     ///
     /// Appends nothing at the end of the epoch.
     pub fn fill(&self, epoch: u64, consumed: u64, numbers: &mut Vec<u64>) -> u64 {
-        let share = self.share(consumed);
-        let begin = consumed.saturating_add(self.rank * share);
+        let (begin, share) = (self.first(consumed), self.share(consumed));
         let end = begin.saturating_add(share);
         let samples = self.samples();
         let real = end.min(samples).saturating_sub(begin.min(samples));

@@ -27,6 +27,11 @@ pub trait Source: Send + Sync {
     /// As [`Dataset::tags`].
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags>;
 
+    /// An error about a record that was read, with the place of that record.
+    fn placed(&self, number: u64, error: Error) -> Error {
+        error.in_record(number)
+    }
+
     /// The same records behind locks of their own, see [`Dataset::renewed`].
     ///
     /// # Errors
@@ -45,6 +50,10 @@ impl Source for Dataset {
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
         self.tags_of(number, record)
+    }
+
+    fn placed(&self, number: u64, error: Error) -> Error {
+        Dataset::placed(self, number, error)
     }
 
     fn renewed(&self) -> Result<Arc<dyn Source>> {
@@ -110,6 +119,13 @@ impl Source for Selection {
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
         self.of.tags(self.number(number)?, record)
+    }
+
+    fn placed(&self, number: u64, error: Error) -> Error {
+        match self.number(number) {
+            Ok(number) => self.of.placed(number, error),
+            Err(_) => error.in_record(number),
+        }
     }
 
     fn renewed(&self) -> Result<Arc<dyn Source>> {
@@ -185,6 +201,14 @@ impl Source for Sources {
         match self.parts.get(part) {
             Some(part) => part.tags(local, record),
             None => Ok(Tags::none()),
+        }
+    }
+
+    fn placed(&self, number: u64, error: Error) -> Error {
+        let part = self.find(number).ok().and_then(|(part, local)| Some((self.parts.get(part)?, local)));
+        match part {
+            Some((part, local)) => part.placed(local, error),
+            None => error.in_record(number),
         }
     }
 

@@ -135,6 +135,11 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Picture> {
     Ok(if options.exif_orientation { picture.turned(decoded.orientation) } else { picture })
 }
 
+/// Whether bytes begin as a JPEG does.
+pub(super) fn is_jpeg(bytes: &[u8]) -> bool {
+    matches!(sniff(bytes), Kind::Image { format: ImageFormat::Jpeg, .. })
+}
+
 /// What a format's decoder hands back: the picture as stored (or already in the colour asked
 /// for), and how it has to be turned.
 struct Decoded {
@@ -144,7 +149,7 @@ struct Decoded {
 
 impl DecodeLimits {
     /// The number of samples to allocate for a picture of this size.
-    fn check(&self, format: ImageFormat, size: Size, channels: usize, depth: u8) -> Result<usize> {
+    pub(super) fn check(&self, format: ImageFormat, size: Size, channels: usize, depth: u8) -> Result<usize> {
         let Size { width, height } = size;
         if width == 0 || height == 0 {
             return Err(corrupt(format, format!("declares {size} pixels")));
@@ -167,12 +172,12 @@ impl DecodeLimits {
 }
 
 /// The error for bytes that are not what their format promises.
-fn corrupt(format: ImageFormat, what: impl std::fmt::Display) -> Error {
+pub(super) fn corrupt(format: ImageFormat, what: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("damaged {format}: {}", one_line(what)))
 }
 
 /// The error for a declared size that the bytes given cannot hold, however well compressed.
-fn too_few_bytes(format: ImageFormat, size: Size, least: u64, bytes: &[u8]) -> Error {
+pub(super) fn too_few_bytes(format: ImageFormat, size: Size, least: u64, bytes: &[u8]) -> Error {
     corrupt(format, format!("too few bytes for {size} pixels"))
         .expected_found(format!("at least {least}"), bytes.len())
 }

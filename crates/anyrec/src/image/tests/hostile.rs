@@ -3,7 +3,7 @@
 use super::make::*;
 use super::*;
 use crate::error::ErrorKind;
-use jpeg_encoder::{ColorType, SamplingFactor};
+use mozjpeg_sys::J_COLOR_SPACE::JCS_YCCK;
 use proptest::prelude::*;
 
 /// Small images of every format and coding.
@@ -11,17 +11,17 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let colour = smooth(23, 18, Channels::Rgb);
     let gray = noise(9, 17, Channels::Gray, 8);
     let inks = noise(9, 10, Channels::Rgba, 8);
-    let (full, halved) = (SamplingFactor::F_1_1, SamplingFactor::F_2_2);
     let interlaced = interlaced_rows(&colour);
     let palette: &[(&[u8; 4], &[u8])] = &[(b"PLTE", &[1, 2, 3, 4, 5, 6]), (b"tRNS", &[3])];
     vec![
-        ("baseline", jpeg(&colour, ColorType::Rgb, halved, false, 0)),
-        ("restarts", jpeg(&colour, ColorType::Rgb, full, false, 2)),
-        ("progressive", jpeg(&colour, ColorType::Rgb, halved, true, 0)),
-        ("gray jpeg", jpeg(&gray, ColorType::Luma, full, false, 0)),
-        ("gray progressive", jpeg(&gray, ColorType::Luma, full, true, 0)),
-        ("inks", jpeg(&inks, ColorType::CmykAsYcck, full, false, 0)),
-        ("progressive inks", jpeg(&inks, ColorType::Cmyk, full, true, 0)),
+        ("baseline", jpeg(&colour, Coding::sampled(2, 2))),
+        ("restarts", jpeg(&colour, Coding::PLAIN.restart(2))),
+        ("progressive", jpeg(&colour, Coding::sampled(2, 2).progressive())),
+        ("split jpeg", jpeg(&colour, Coding::sampled(2, 1).split())),
+        ("gray jpeg", jpeg(&gray, Coding::PLAIN)),
+        ("gray progressive", jpeg(&gray, Coding::PLAIN.progressive())),
+        ("inks", jpeg(&inks, Coding::PLAIN.stored(JCS_YCCK))),
+        ("progressive inks", jpeg(&inks, Coding::PLAIN.progressive())),
         ("png", encode_png(&colour, 9).unwrap()),
         ("deep png", encode_png(&noise(5, 4, Channels::Rgba, 16), 3).unwrap()),
         ("interlaced png", png((23, 18), (8, RGB), true, &[], &interlaced)),
@@ -83,7 +83,7 @@ fn flipped_bit_in_png_data_is_an_error() {
 #[test]
 fn lenient_jpeg_gives_what_is_there() {
     let whole = smooth(64, 64, Channels::Rgb);
-    let bytes = jpeg(&whole, ColorType::Rgb, SamplingFactor::F_1_1, false, 0);
+    let bytes = jpeg(&whole, Coding::PLAIN);
     let options = DecodeOptions { lenient_jpeg: true, ..DecodeOptions::default() };
     let picture = decode(&bytes[..bytes.len() - 40], &options).unwrap();
     assert_eq!((picture.width(), picture.height()), (64, 64));
@@ -102,13 +102,14 @@ fn with_jpeg_size(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
 
 #[test]
 fn huge_declared_size_is_refused_before_anything_is_allocated() {
-    for progressive in [false, true] {
-        let small = smooth(16, 16, Channels::Rgb);
-        let bytes = jpeg(&small, ColorType::Rgb, SamplingFactor::F_2_2, progressive, 0);
+    for coding in [Coding::sampled(2, 2), Coding::sampled(2, 2).progressive()] {
+        let bytes = jpeg(&smooth(16, 16, Channels::Rgb), coding);
         let error = decode(&with_jpeg_size(&bytes, 65535, 65535), &DecodeOptions::default());
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Unsupported);
+        let error = decode(&with_jpeg_size(&bytes, 65500, 65500), &DecodeOptions::default());
         assert_eq!(
             error.unwrap_err().to_string(),
-            "jpeg of 65535x65535 pixels is over the limit of 268435456 pixels",
+            "jpeg of 65500x65500 pixels is over the limit of 268435456 pixels",
         );
         for options in all_options() {
             let error = decode(&with_jpeg_size(&bytes, 16000, 16000), &options).unwrap_err();

@@ -1,7 +1,8 @@
 //! Test images, made here.
 
 use super::*;
-use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use mozjpeg_sys::*;
+use std::ffi::{c_int, c_uint};
 
 /// A smooth picture: colours drift slowly, so that JPEG keeps them closely.
 pub fn smooth(width: u32, height: u32, channels: Channels) -> Picture {
@@ -32,24 +33,85 @@ pub fn noise(width: u32, height: u32, channels: Channels, depth: u8) -> Picture 
     Picture::new(width, height, channels, samples).unwrap()
 }
 
-/// A JPEG with chosen coding.
-pub fn jpeg(
-    picture: &Picture,
-    color: ColorType,
-    sampling: SamplingFactor,
-    progressive: bool,
-    restart: u16,
-) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = Encoder::new(&mut bytes, 95);
-    encoder.set_sampling_factor(sampling);
-    encoder.set_progressive(progressive);
-    if restart > 0 {
-        encoder.set_restart_interval(restart);
+/// How a JPEG is coded, apart from its quality (95).
+#[derive(Debug, Clone, Copy)]
+pub struct Coding {
+    /// Luminance samples per chroma sample, in both directions.
+    pub sampling: (c_int, c_int),
+    pub progressive: bool,
+    /// One scan for each component.
+    pub split: bool,
+    /// Units between restart markers.
+    pub restart: c_uint,
+    /// The colour space within, if not libjpeg's choice.
+    pub stored: Option<J_COLOR_SPACE>,
+}
+
+impl Coding {
+    pub const PLAIN: Coding =
+        Coding { sampling: (1, 1), progressive: false, split: false, restart: 0, stored: None };
+
+    pub const fn sampled(horizontal: c_int, vertical: c_int) -> Coding {
+        Coding { sampling: (horizontal, vertical), ..Coding::PLAIN }
     }
-    let (width, height) = (picture.width() as u16, picture.height() as u16);
-    encoder.encode(eight(picture), width, height, color).unwrap();
-    bytes
+
+    pub const fn progressive(self) -> Coding {
+        Coding { progressive: true, ..self }
+    }
+
+    pub const fn split(self) -> Coding {
+        Coding { split: true, ..self }
+    }
+
+    pub const fn restart(self, restart: c_uint) -> Coding {
+        Coding { restart, ..self }
+    }
+
+    pub const fn stored(self, space: J_COLOR_SPACE) -> Coding {
+        Coding { stored: Some(space), ..self }
+    }
+}
+
+const fn scan_of(component: c_int) -> jpeg_scan_info {
+    let component_index = [component, 0, 0, 0];
+    jpeg_scan_info { comps_in_scan: 1, component_index, Ss: 0, Se: 63, Ah: 0, Al: 0 }
+}
+
+static SPLIT: [jpeg_scan_info; 3] = [scan_of(0), scan_of(1), scan_of(2)];
+
+/// A JPEG with chosen coding. Four channels are four inks.
+pub fn jpeg(picture: &Picture, coding: Coding) -> Vec<u8> {
+    let space = match picture.channels() {
+        Channels::Gray => JCS_GRAYSCALE,
+        Channels::Rgb => JCS_EXT_RGB,
+        _ => JCS_CMYK,
+    };
+    let (width, height) = (picture.width(), picture.height());
+    let count = picture.channels().count();
+    let source = jpeg::Source { width, height, space, count, samples: eight(picture) };
+    // SAFETY: libjpeg's own setters, at the time they are for; there is a component, and as many
+    // scans as said.
+    jpeg::encode(source, 95, |info| unsafe {
+        if let Some(space) = coding.stored {
+            jpeg_set_colorspace(info, space);
+        }
+        (*info.comp_info).h_samp_factor = coding.sampling.0;
+        (*info.comp_info).v_samp_factor = coding.sampling.1;
+        info.restart_interval = coding.restart;
+        if coding.progressive {
+            jpeg_simple_progression(info);
+        } else if coding.split {
+            info.scan_info = SPLIT.as_ptr();
+            info.num_scans = SPLIT.len() as c_int;
+        }
+    })
+    .unwrap()
+}
+
+/// The same JPEG with EXIF data.
+pub fn with_exif(jpeg: &[u8], exif: &[u8]) -> Vec<u8> {
+    let length = (8 + exif.len() as u16).to_be_bytes();
+    [&jpeg[..2], b"\xFF\xE1", &length, b"Exif\0\0", exif, &jpeg[2..]].concat()
 }
 
 /// EXIF data with nothing but an orientation.

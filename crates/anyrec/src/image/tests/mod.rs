@@ -5,6 +5,7 @@
 mod golden;
 mod hostile;
 mod make;
+mod regions;
 mod resizing;
 mod round_trip;
 

@@ -115,7 +115,7 @@ fn filters_have_opencvs_numbers() {
         assert_eq!(Filter::from_inter_method(number as i32).unwrap(), *filter);
     }
     assert!(Filter::from_inter_method(5).is_err());
-    assert_eq!(Filter::automatic((10, 10), (20, 20)), Filter::Cubic);
-    assert_eq!(Filter::automatic((10, 10), (5, 5)), Filter::Area);
-    assert_eq!(Filter::automatic((10, 10), (5, 20)), Filter::Bilinear);
+    assert_eq!(Filter::Automatic.resolved((10, 10), (20, 20)), Filter::Cubic);
+    assert_eq!(Filter::Automatic.resolved((10, 10), (5, 5)), Filter::Area);
+    assert_eq!(Filter::Automatic.resolved((10, 10), (5, 20)), Filter::Bilinear);
 }

@@ -2,7 +2,7 @@
 
 use super::make::*;
 use super::*;
-use jpeg_encoder::{ColorType, SamplingFactor};
+use mozjpeg_sys::J_COLOR_SPACE::{JCS_RGB, JCS_YCCK};
 
 const ALL_CHANNELS: [Channels; 4] = [Channels::Gray, Channels::GrayAlpha, Channels::Rgb, Channels::Rgba];
 
@@ -112,40 +112,24 @@ fn lossy_webp_is_decoded() {
 
 #[test]
 fn jpeg_is_close_at_high_quality_in_every_sampling_and_coding() {
-    use SamplingFactor::*;
     for (width, height) in [(1, 1), (7, 9), (8, 8), (16, 16), (33, 17), (100, 75), (129, 250)] {
         let colour = smooth(width, height, Channels::Rgb);
-        // The encoder has one scan for all components in the first six cases, and writes proper
-        // restart markers only there.
-        for (sampling, progressive, restart) in [
-            (F_1_1, false, 0),
-            (F_2_1, false, 0),
-            (F_1_2, false, 0),
-            (F_2_2, false, 0),
-            (F_1_1, false, 3),
-            (F_2_2, false, 3),
-            (F_4_1, false, 0),
-            (F_1_1, true, 0),
-            (F_2_1, true, 0),
-            (F_1_2, true, 0),
-            (F_2_2, true, 0),
-            (F_4_1, true, 0),
-            (F_4_2, true, 0),
-            (F_1_4, true, 0),
-            (F_2_4, true, 0),
-        ] {
-            let bytes = jpeg(&colour, ColorType::Rgb, sampling, progressive, restart);
-            let what = format!("{width}x{height} {sampling:?} {progressive} restart {restart}");
-            let decoded = decode_as(&bytes, Color::AsStored);
-            let difference = largest_difference(&decoded, &colour);
-            assert!(difference <= 24, "{difference} in colour of {what}");
-            let gray = decode_as(&bytes, Color::Gray);
-            let difference = largest_difference(&gray, &colour.clone().into_gray());
-            assert!(difference <= 3, "{difference} in gray of {what}");
+        for (horizontal, vertical) in [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4)] {
+            let plain = Coding::sampled(horizontal, vertical);
+            for coding in [plain, plain.restart(3), plain.split(), plain.progressive()] {
+                let bytes = jpeg(&colour, coding);
+                let what = format!("{width}x{height} {coding:?}");
+                let decoded = decode_as(&bytes, Color::AsStored);
+                let difference = largest_difference(&decoded, &colour);
+                assert!(difference <= 24, "{difference} in colour of {what}");
+                let gray = decode_as(&bytes, Color::Gray);
+                let difference = largest_difference(&gray, &colour.clone().into_gray());
+                assert!(difference <= 3, "{difference} in gray of {what}");
+            }
         }
-        for progressive in [false, true] {
+        for coding in [Coding::PLAIN, Coding::PLAIN.progressive()] {
             let gray = smooth(width, height, Channels::Gray);
-            let bytes = jpeg(&gray, ColorType::Luma, F_1_1, progressive, 0);
+            let bytes = jpeg(&gray, coding);
             let decoded = decode_as(&bytes, Color::AsStored);
             assert_eq!(decoded.channels(), Channels::Gray);
             assert!(largest_difference(&decoded, &gray) <= 4);
@@ -155,48 +139,23 @@ fn jpeg_is_close_at_high_quality_in_every_sampling_and_coding() {
 }
 
 #[test]
-fn sequential_jpeg_with_a_scan_per_component_is_right_or_refused() {
-    use SamplingFactor::*;
-    let colour = smooth(100, 75, Channels::Rgb);
-    for (sampling, decoded) in [
-        (F_1_1, true),
-        (F_2_1, true),
-        (F_4_1, true),
-        (F_1_2, false),
-        (F_2_2, false),
-        (F_4_2, false),
-        (F_1_4, false),
-        (F_2_4, false),
-    ] {
-        let mut bytes = Vec::new();
-        let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 95);
-        encoder.set_sampling_factor(sampling);
-        // Makes this encoder write the components one after the other.
-        encoder.set_optimized_huffman_tables(true);
-        encoder.encode(eight(&colour), 100, 75, ColorType::Rgb).unwrap();
-        if decoded {
-            let difference = largest_difference(&decode_as(&bytes, Color::AsStored), &colour);
-            assert!(difference <= 24, "{difference} of {sampling:?}");
-        } else {
-            let error = decode(&bytes, &DecodeOptions::default()).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Unsupported, "{sampling:?}");
-        }
-    }
+fn jpeg_stored_as_rgb_is_rgb() {
+    let colour = smooth(40, 30, Channels::Rgb);
+    let bytes = jpeg(&colour, Coding::PLAIN.stored(JCS_RGB));
+    assert!(largest_difference(&decode_as(&bytes, Color::AsStored), &colour) <= 4);
+    assert!(largest_difference(&decode_as(&bytes, Color::Gray), &colour.into_gray()) <= 4);
 }
 
 #[test]
 fn jpeg_in_four_inks_becomes_rgb() {
-    // Ink values: 0 is none, 255 is full.
+    // Stored inverted: 255 is no ink.
     let colour = smooth(40, 30, Channels::Rgb);
-    let inks: Vec<u8> = (eight(&colour).as_chunks::<3>().0.iter())
-        .flat_map(|[r, g, b]| [255 - r, 255 - g, 255 - b, 0])
-        .collect();
-    let inks = Picture::new(40, 30, Channels::Rgba, Samples::Eight(inks)).unwrap();
-    for color in [ColorType::Cmyk, ColorType::CmykAsYcck] {
-        for progressive in [false, true] {
-            let bytes = jpeg(&inks, color, SamplingFactor::F_1_1, progressive, 0);
+    let inks = colour.clone().into_rgba();
+    for plain in [Coding::PLAIN, Coding::PLAIN.stored(JCS_YCCK)] {
+        for coding in [plain, plain.progressive()] {
+            let bytes = jpeg(&inks, coding);
             let decoded = decode_as(&bytes, Color::AsStored);
-            assert!(largest_difference(&decoded, &colour) <= 6, "{color:?} {progressive}");
+            assert!(largest_difference(&decoded, &colour) <= 6, "{coding:?}");
             assert!(largest_difference(&decode_as(&bytes, Color::Gray), &colour.clone().into_gray()) <= 6);
         }
     }
@@ -228,10 +187,7 @@ fn encoders_refuse_what_they_cannot_write() {
 #[test]
 fn exif_turns_the_picture_only_when_asked() {
     let stored = smooth(48, 16, Channels::Rgb);
-    let mut jpeg = Vec::new();
-    let mut encoder = jpeg_encoder::Encoder::new(&mut jpeg, 100);
-    encoder.add_exif_metadata(&exif(6)).unwrap();
-    encoder.encode(eight(&stored), 48, 16, ColorType::Rgb).unwrap();
+    let jpeg = with_exif(&jpeg(&stored, Coding::PLAIN), &exif(6));
     let raw: Vec<u8> = eight(&stored).chunks(48 * 3).flat_map(|row| [&[0], row].concat()).collect();
     let png = png((48, 16), (8, RGB), false, &[(b"eXIf", &exif(6))], &raw);
     let webp = webp(&stored, Some(exif(6)));

@@ -2,7 +2,7 @@
 
 use super::{Numbers, loader, settings, threads};
 use anyrec::format::{Label, Tags};
-use anyrec::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions, Shuffle};
+use anyrec::loader::{Decode, Loader, LoaderOptions, OnError, Plan, PlanOptions, Sample, Shuffle};
 use anyrec::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -113,18 +113,76 @@ fn a_failure_that_passes_is_over_when_it_is_tried_again() {
     assert_eq!(loader.next_batch().unwrap().unwrap().indices, [0, 1, 2, 3, 4]);
 }
 
+/// Makes a byte of every record.
+struct ToByte<F>(F);
+
+impl<F: Fn(u64, &[u8]) -> anyrec::Result<u8> + Send + Sync> Decode for ToByte<F> {
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> anyrec::Result<()> {
+        into[0] = self.0(sample.record, payload)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_may_be_replaced_or_blank() {
+    let plan = Plan::new(10, &settings(5, Shuffle::None, 0)).unwrap();
+    for (on_error, expected) in [(OnError::Replace, [0, 2, 6, 6, 8]), (OnError::Blank, [0, 2, 0, 6, 8])] {
+        let mut options = threads(2);
+        options.on_error = on_error;
+        options.decode = Some(Arc::new(ToByte(|record, payload: &[u8]| match record {
+            2 => Err(Error::corrupt("not a picture")),
+            _ => Ok(payload[0] * 2),
+        })));
+        let mut loader = loader(&plan, options);
+        let batch = loader.next_batch().unwrap().unwrap();
+        assert_eq!((batch.records.buffer(), loader.failed()), (&expected[..], 1), "{on_error:?}");
+    }
+}
+
+#[test]
+fn a_sample_is_told_its_place_whatever_the_ranks() {
+    struct Place;
+    impl Decode for Place {
+        fn size(&self) -> usize {
+            2
+        }
+        fn decode(&self, sample: &Sample, _: &[u8], into: &mut [u8]) -> anyrec::Result<()> {
+            into.copy_from_slice(&[sample.place as u8, sample.record as u8]);
+            Ok(())
+        }
+    }
+    let told = |world: u64| {
+        let mut told = Vec::new();
+        for rank in 0..world {
+            let mut settings = settings(4 / world, Shuffle::Full, 3);
+            (settings.rank, settings.world) = (rank, world);
+            let plan = Plan::new(12, &settings).unwrap();
+            let mut options = threads(2);
+            options.decode = Some(Arc::new(Place));
+            for batch in loader(&plan, options).batches() {
+                told.extend(batch.unwrap().records.iter().map(<[u8]>::to_vec));
+            }
+        }
+        told.sort();
+        told
+    };
+    assert_eq!(told(1), told(2));
+    assert_eq!(told(1).iter().map(|sample| sample[0]).collect::<Vec<_>>(), (0..12).collect::<Vec<u8>>());
+}
+
 #[test]
 fn records_are_decoded_and_what_cannot_be_counts_as_failed() {
     let plan = Plan::new(10, &settings(5, Shuffle::None, 0)).unwrap();
     let mut options = threads(2);
     options.on_error = OnError::Skip;
-    options.decode = Some(Arc::new(|index, record, out| {
-        if index == 2 {
-            return Err(Error::corrupt("not a picture"));
-        }
-        out.extend(record.iter().take(1).map(|byte| byte * 2));
-        Ok(())
-    }));
+    options.decode = Some(Arc::new(ToByte(|record, payload: &[u8]| match record {
+        2 => Err(Error::corrupt("not a picture")),
+        _ => Ok(payload[0] * 2),
+    })));
     let mut loader = loader(&plan, options);
     let batches: Vec<_> = loader.batches().collect::<anyrec::Result<_>>().unwrap();
     assert_eq!((batches[0].records.buffer(), batches[0].indices.len()), (&[0u8, 2, 6, 8][..], 4));
@@ -135,7 +193,7 @@ fn records_are_decoded_and_what_cannot_be_counts_as_failed() {
 fn a_panic_in_the_callers_decoder_is_an_error() {
     let plan = Plan::new(10, &settings(5, Shuffle::None, 0)).unwrap();
     let mut options = threads(2);
-    options.decode = Some(Arc::new(|_, _, _| panic!("a bug in the caller's decoder")));
+    options.decode = Some(Arc::new(ToByte(|_, _: &[u8]| panic!("a bug in the caller's decoder"))));
     let error = loader(&plan, options).next_batch().unwrap_err();
     assert!(error.to_string().contains("panicked"), "{error}");
 }
@@ -145,10 +203,10 @@ fn only_the_first_failures_are_kept_but_all_are_counted() {
     let plan = Plan::new(1000, &settings(100, Shuffle::None, 0)).unwrap();
     let mut options = threads(2);
     options.on_error = OnError::Skip;
-    options.decode = Some(Arc::new(|index, _, _| match index % 2 {
-        0 => Ok(()),
+    options.decode = Some(Arc::new(ToByte(|record, _: &[u8]| match record % 2 {
+        0 => Ok(0),
         _ => Err(Error::corrupt("odd")),
-    }));
+    })));
     let mut loader = loader(&plan, options);
     assert_eq!(loader.batches().filter(|batch| batch.as_ref().unwrap().indices.len() == 50).count(), 10);
     assert_eq!((loader.failed(), loader.failures().len()), (500, 100));

@@ -1,0 +1,378 @@
+//! JPEG through libjpeg-turbo's code: its pixels to the bit, whole or in part, at full size or
+//! scaled down while decoding.
+//!
+//! - [`Jpeg`] decodes; [`encode()`] writes what OpenCV's `imencode` writes.
+//! - `markers` walks a file's segments without libjpeg; `errors` has libjpeg's complaints.
+//!
+//! All calls into libjpeg are in this folder.
+//!
+//! # What is held against the bytes
+//! Before libjpeg allocates anything large: the size against the limits; the number of blocks
+//! against the bytes (each costs at least a bit); scans and the blocks they visit against the
+//! bytes, because a scan of a progressive file can visit all blocks in a few bytes. Strictly, the
+//! end marker must be there, also when the last rows are not wanted.
+//!
+//! # Regions
+//! libjpeg crops columns to whole units of blocks and skips rows. Upsampling looks at a
+//! neighbour on either side and takes the border of a crop for that of the picture, so a crop is
+//! a little wider than what is wanted. Rows below the region are not decoded.
+//!
+//! CMYK and YCCK are taken to be stored inverted, as every common writer stores them and as
+//! OpenCV takes them.
+
+mod encode;
+mod errors;
+mod inks;
+pub(super) mod markers;
+
+pub(super) use encode::{Source, encode};
+
+use super::decode::{DecodeLimits, DecodeOptions, corrupt, too_few_bytes};
+use super::orientation::Orientation;
+use super::sniff::{ImageFormat, Size};
+use crate::error::{Error, ErrorKind, Result};
+use errors::{Errors, guarded};
+use mozjpeg_sys::*;
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+const FORMAT: ImageFormat = ImageFormat::Jpeg;
+
+/// What a JPEG's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Declared and within the limits.
+    pub size: Size,
+    /// 1 (gray), 3 (colour) or 4 (inks).
+    pub components: u8,
+    /// How the picture has to be turned to stand upright.
+    pub orientation: Orientation,
+}
+
+/// A rectangle of pixels of the whole picture at full size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// What was decoded, in pixels of the scaled picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// What a pixel is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pixels {
+    /// One byte: luminance.
+    Gray,
+    /// Red, green, blue.
+    Rgb,
+    /// Red, green, blue and 255.
+    Rgbx,
+}
+
+impl Pixels {
+    /// Bytes per pixel.
+    pub fn count(self) -> usize {
+        match self {
+            Pixels::Gray => 1,
+            Pixels::Rgb => 3,
+            Pixels::Rgbx => 4,
+        }
+    }
+}
+
+/// Columns that a crop is wider than what is wanted, on either side.
+const MARGIN: u32 = 2;
+
+/// No file of an encoder has nearly as many scans.
+const MOST_SCANS: u64 = 500;
+
+/// Blocks that all scans together may visit for each byte of a file, and for any file. A blank
+/// progressive picture has about 40 for each byte.
+const VISITS_PER_BYTE: u64 = 128;
+const VISITS_AT_LEAST: u64 = 1 << 20;
+
+/// A JPEG whose header has been read.
+pub(crate) struct Jpeg<'a> {
+    decompressor: Decompressor,
+    header: Header,
+    limits: DecodeLimits,
+    /// libjpeg has their address.
+    bytes: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Jpeg<'a> {
+    /// Reads the header and holds it against the limits; nothing large is allocated.
+    ///
+    /// # Errors
+    /// [`Corrupt`](ErrorKind::Corrupt) for a damaged header, a missing end, or a size that the
+    /// bytes cannot hold; [`Limit`](ErrorKind::Limit) and [`Unsupported`](ErrorKind::Unsupported).
+    pub fn open(bytes: &'a [u8], options: &DecodeOptions) -> Result<Self> {
+        let survey = markers::survey(bytes);
+        if !options.lenient_jpeg && !survey.has_end {
+            return Err(corrupt(FORMAT, "cut short, the end-of-image marker is missing")
+                .with_hint("`lenient_jpeg` decodes what is there"));
+        }
+        let mut decompressor = Decompressor::new(!options.lenient_jpeg)?;
+        decompressor.read_header(bytes)?;
+        let info = decompressor.info();
+        let size = Size { width: info.image_width, height: info.image_height };
+        let components = match (info.num_components, info.jpeg_color_space) {
+            (count @ (1 | 3 | 4), space) if space != JCS_UNKNOWN => count.unsigned_abs() as u8,
+            (count, _) => return Err(Error::unsupported(format!("jpeg with {count} components"))),
+        };
+        options.limits.check(FORMAT, size, 1, 8)?;
+        let least = decompressor.block_count() / 8;
+        if least > bytes.len() as u64 {
+            return Err(too_few_bytes(FORMAT, size, least, bytes));
+        }
+        let most = VISITS_AT_LEAST.saturating_add(VISITS_PER_BYTE.saturating_mul(bytes.len() as u64));
+        if survey.scans > MOST_SCANS || survey.visits > most {
+            return Err(corrupt(FORMAT, "more scans than a picture of this size can have"));
+        }
+        if !options.lenient_jpeg && survey.misses_scans {
+            return Err(corrupt(FORMAT, "a component has no scan"));
+        }
+        let orientation = survey.exif.map_or_else(Default::default, Orientation::from_exif);
+        let header = Header { size, components, orientation };
+        Ok(Jpeg { decompressor, header, limits: options.limits.clone(), bytes: PhantomData })
+    }
+
+    /// What the header says.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The region that is the whole picture.
+    pub fn whole(&self) -> Region {
+        let Size { width, height } = self.header.size;
+        Region { left: 0, top: 0, width, height }
+    }
+
+    /// Decodes at least `region` at `eighths` (1, 2, 4 or 8) eighths of full size. The pixels are
+    /// those of a whole decode at that scale. `out` is cleared and gets rows without gaps; what it
+    /// can hold is used again.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) for a region that is empty or not within the picture and
+    /// for other scales; [`Corrupt`](ErrorKind::Corrupt), [`Limit`](ErrorKind::Limit) and
+    /// [`Unsupported`](ErrorKind::Unsupported) by the data. `out` is empty then.
+    pub fn decode_region(
+        mut self,
+        region: Region,
+        eighths: u32,
+        pixels: Pixels,
+        out: &mut Vec<u8>,
+    ) -> Result<Part> {
+        out.clear();
+        let wanted = scaled(region, self.header.size, eighths)?;
+        let inks = self.header.components == 4;
+        let space = match pixels {
+            _ if inks => JCS_CMYK,
+            Pixels::Gray => JCS_GRAYSCALE,
+            Pixels::Rgb => JCS_EXT_RGB,
+            Pixels::Rgbx => JCS_EXT_RGBA,
+        };
+        let count = if inks { 4 } else { pixels.count() };
+        let part = self.decompressor.start(wanted, eighths, space)?;
+        let size = Size { width: part.width, height: part.height };
+        let length = self.limits.check(FORMAT, size, count, 8)?;
+        out.try_reserve_exact(length).map_err(|_| {
+            Error::new(ErrorKind::Limit, format!("no memory for {length} bytes of a jpeg's pixels"))
+        })?;
+        self.decompressor.read_rows(part, count, out)?;
+        if inks {
+            inks::convert(out, pixels);
+        }
+        Ok(part)
+    }
+}
+
+/// A region in pixels of the scaled picture, grown to whole ones.
+fn scaled(region: Region, size: Size, eighths: u32) -> Result<Part> {
+    if !matches!(eighths, 1 | 2 | 4 | 8) {
+        return Err(Error::invalid("eighths of a jpeg's size").expected_found("1, 2, 4 or 8", eighths));
+    }
+    let Region { left, top, width, height } = region;
+    let end = |begin: u32, length: u32, side: u32| {
+        begin.checked_add(length).filter(|end| length > 0 && *end <= side)
+    };
+    let (Some(right), Some(bottom)) = (end(left, width, size.width), end(top, height, size.height)) else {
+        return Err(Error::invalid(format!(
+            "region of {width}x{height} pixels at ({left}, {top}) of a jpeg of {size} pixels"
+        )));
+    };
+    // A JPEG's sides are below 2^16.
+    let down = |at: u32| at * eighths / 8;
+    let up = |at: u32| (at * eighths).div_ceil(8);
+    let (left, top) = (down(left), down(top));
+    Ok(Part { left, top, width: up(right) - left, height: up(bottom) - top })
+}
+
+/// libjpeg's decompression object and the error manager it points to, at a fixed address.
+struct Decompressor(NonNull<State>);
+
+struct State {
+    info: jpeg_decompress_struct,
+    errors: Errors,
+}
+
+impl Decompressor {
+    fn new(strict: bool) -> Result<Self> {
+        // SAFETY: numbers and pointers, which may all be zero.
+        let info: jpeg_decompress_struct = unsafe { std::mem::zeroed() };
+        let state = Box::new(State { info, errors: Errors::new(strict) });
+        let mut this = Decompressor(NonNull::from(Box::leak(state)));
+        let state = this.0.as_ptr();
+        // SAFETY: `state` is valid; no reference to it is alive.
+        let errors = Errors::manager(unsafe { &raw mut (*state).errors });
+        let info = this.info_mut();
+        info.common.err = errors;
+        // SAFETY: the struct is zero but for its error manager, as libjpeg wants it.
+        guarded(|| unsafe { jpeg_create_decompress(info) })?;
+        Ok(this)
+    }
+
+    fn info(&self) -> &jpeg_decompress_struct {
+        // SAFETY: valid until dropped, and borrowed as `self` is.
+        unsafe { &(*self.0.as_ptr()).info }
+    }
+
+    fn info_mut(&mut self) -> &mut jpeg_decompress_struct {
+        // SAFETY: valid until dropped, and borrowed as `self` is.
+        unsafe { &mut (*self.0.as_ptr()).info }
+    }
+
+    /// Reads up to the first scan. The bytes must live as long as `self` is used.
+    fn read_header(&mut self, bytes: &[u8]) -> Result<()> {
+        let info = self.info_mut();
+        guarded(|| {
+            // SAFETY: a created object that has not read anything, and as many bytes as there are.
+            unsafe {
+                jpeg_mem_src(info, bytes.as_ptr(), bytes.len() as _);
+                jpeg_read_header(info, 1);
+            }
+        })
+    }
+
+    fn components(&self) -> &[jpeg_component_info] {
+        let info = self.info();
+        let count = usize::try_from(info.num_components).unwrap_or(0);
+        if info.comp_info.is_null() {
+            return &[];
+        }
+        // SAFETY: libjpeg has allocated as many with the header, and keeps them.
+        unsafe { std::slice::from_raw_parts(info.comp_info, count) }
+    }
+
+    /// 8x8 blocks of all components together.
+    fn block_count(&self) -> u64 {
+        let blocks = |c: &jpeg_component_info| u64::from(c.width_in_blocks) * u64::from(c.height_in_blocks);
+        self.components().iter().map(blocks).sum()
+    }
+
+    /// Starts decoding at a scale; a file of several scans is read whole. Gives the part that the
+    /// rows to be read now make up: `wanted`, with a few more columns where need be.
+    fn start(&mut self, wanted: Part, eighths: u32, space: J_COLOR_SPACE) -> Result<Part> {
+        let info = self.info_mut();
+        info.scale_num = eighths;
+        info.scale_denom = 8;
+        info.out_color_space = space;
+        info.dct_method = J_DCT_METHOD::JDCT_ISLOW;
+        info.do_fancy_upsampling = 1;
+        // SAFETY: the header has been read.
+        guarded(|| unsafe { jpeg_start_decompress(info) })?;
+        let (width, subsampled) = (info.output_width, info.max_h_samp_factor > 1);
+        let Part { mut left, mut top, .. } = wanted;
+        let mut right = left + wanted.width;
+        if self.is_smoothed() {
+            // Takes the border of a crop for that of the picture, blocks away from it.
+            (left, top, right) = (0, 0, width);
+        } else if subsampled {
+            left = left.saturating_sub(MARGIN);
+            right = right.saturating_add(MARGIN).min(width);
+        }
+        let mut cropped = right - left;
+        let info = self.info_mut();
+        guarded(|| {
+            // SAFETY: decoding has started and no row has been read.
+            unsafe {
+                jpeg_crop_scanline(info, &mut left, &mut cropped);
+                if top > 0 {
+                    jpeg_skip_scanlines(info, top);
+                }
+            }
+        })?;
+        Ok(Part { left, top, width: cropped, height: wanted.top + wanted.height - top })
+    }
+
+    /// Whether libjpeg guesses coefficients of a progressive picture that no scan has given.
+    fn is_smoothed(&self) -> bool {
+        /// Coefficients that are guessed, in their order within a block.
+        const GUESSED: std::ops::Range<usize> = 1..10;
+        let precision = self.info().coef_bits.cast::<[c_int; DCTSIZE2]>();
+        if precision.is_null() {
+            return false;
+        }
+        // SAFETY: libjpeg has one such array for each component.
+        let precision = unsafe { std::slice::from_raw_parts(precision, self.components().len()) };
+        precision.iter().any(|bits| bits.get(GUESSED).is_some_and(|bits| bits.iter().any(|bits| *bits != 0)))
+    }
+
+    /// Appends the rows of `part`, `count` bytes a pixel, to `out`, which is empty and has the
+    /// room.
+    fn read_rows(&mut self, part: Part, count: usize, out: &mut Vec<u8>) -> Result<()> {
+        /// libjpeg gives at most as many rows at a time as there are in a unit of samples.
+        const AT_A_TIME: usize = 4;
+        let row_length = part.width as usize * count;
+        let room = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        debug_assert!(out.capacity() >= row_length * part.height as usize);
+        let info = self.info_mut();
+        guarded(|| {
+            let (mut done, height) = (0, part.height as usize);
+            while done < height {
+                let mut rows = [std::ptr::null_mut(); AT_A_TIME];
+                let ahead = AT_A_TIME.min(height - done);
+                for (row, at) in rows.iter_mut().zip(done..done + ahead) {
+                    // SAFETY: within the room, which holds `height` rows.
+                    *row = unsafe { room.add(at * row_length) };
+                }
+                // SAFETY: there are `ahead` rows (at most 4), each with room for the output width.
+                let read = unsafe { jpeg_read_scanlines(info, rows.as_mut_ptr(), ahead as JDIMENSION) };
+                if read == 0 {
+                    break;
+                }
+                done += read as usize;
+            }
+            done
+        })
+        .and_then(|done| {
+            if done < part.height as usize {
+                return Err(corrupt(FORMAT, "rows are missing"));
+            }
+            // SAFETY: libjpeg has written every byte of these rows.
+            unsafe { out.set_len(row_length * part.height as usize) };
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` from a box, and dropped once. Destroying is right in any state,
+        // also where creating failed (the struct is zero then), and does not fail.
+        unsafe {
+            jpeg_destroy_decompress(&mut (*self.0.as_ptr()).info);
+            drop(Box::from_raw(self.0.as_ptr()));
+        }
+    }
+}

@@ -1,0 +1,341 @@
+"""Pictures for training: the steps from an encoded picture to a sample, and the loader for them.
+
+Records hold pictures (JPEG, PNG, WebP), by themselves or as MXNet's image records. Threads decode
+them and take them through a list of steps; what comes out are finished batches.
+
+>>> import anyrec, numpy as np
+>>> from anyrec.image import CentreCrop, Flip, Normalise, Resize
+>>> from anyrec.mxnet import IRHeader, pack_img
+>>> gray = np.full((40, 60, 3), 128, np.uint8)
+>>> with anyrec.create("photos.rec", index_file=True) as writer:
+...     for i in range(10):
+...         _ = writer.write(pack_img(IRHeader(0, i % 2, i, 0), gray, 3, ".png"), key=i)
+>>> steps = [Resize(32), CentreCrop(28), Flip(), Normalise(mean=128, std=64)]
+>>> with anyrec.ImageLoader("photos.rec", 4, 28, steps=steps, shuffle=True) as loader:
+...     batch = next(iter(loader))
+>>> batch.data.shape, batch.data.dtype.name, float(batch.data.max()), batch.labels.shape
+((4, 3, 28, 28), 'float32', 0.0, (4,))
+
+Wherever a step takes a range, a pair is the range itself, and a single number ``x`` means from
+``1 - x`` to ``1 + x`` for brightness, contrast and saturation, and from ``-x`` to ``x`` for hue and
+degrees. Filters are ``bilinear``, ``bicubic`` and ``lanczos`` (antialiased, as Pillow and torchvision
+have them) and OpenCV's: ``cv-nearest``, ``cv-linear``, ``cv-cubic``, ``cv-area``, ``cv-lanczos4`` and
+``cv-auto`` (cubic to enlarge, area to shrink).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._paths import Paths
+from .errors import InvalidArgument
+from .loader import Loader
+from .view import Mix, View
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+__all__ = [
+    "Brightness",
+    "CentreCrop",
+    "Contrast",
+    "Flip",
+    "Hsl",
+    "Hue",
+    "ImageBatch",
+    "ImageLoader",
+    "Jitter",
+    "Normalise",
+    "Pad",
+    "PcaNoise",
+    "RandomCrop",
+    "RandomResizedCrop",
+    "Resize",
+    "ResizeTo",
+    "Rotate",
+    "Saturation",
+    "Step",
+    "evaluation_steps",
+    "training_steps",
+]
+
+Size = int | tuple[int, int]
+"""A side of a square, or (height, width)."""
+Range = float | tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One step from a decoded picture to a sample."""
+
+    def _plain(self) -> tuple[str, dict[str, Any]]:
+        """Its name and values, as the native side wants them."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return type(self).__name__, values
+
+
+@dataclasses.dataclass(frozen=True)
+class Resize(Step):
+    """Resizes so that the shorter side has this length; the longer one is rounded down."""
+
+    shorter: int
+    filter: str = "bilinear"
+
+
+@dataclasses.dataclass(frozen=True)
+class ResizeTo(Step):
+    """Resizes to exactly this size."""
+
+    width: int
+    height: int
+    filter: str = "bilinear"
+
+
+@dataclasses.dataclass(frozen=True)
+class CentreCrop(Step):
+    """The middle. Smaller pictures are an error unless ``enlarge`` names a filter to enlarge them by."""
+
+    size: Size
+    enlarge: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomCrop(Step):
+    """A part of this size, anywhere; ``enlarge`` as for :class:`CentreCrop`."""
+
+    size: Size
+    enlarge: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomResizedCrop(Step):
+    """A part of random area and proportions, anywhere, resized to one size.
+
+    ``law`` is how it is drawn: as in ``torchvision`` (logarithms of proportions equally likely) or as in
+    ``mxnet`` (proportions equally likely, turned over half of the time).
+    """
+
+    size: Size
+    area: tuple[float, float] = (0.08, 1.0)
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    filter: str = "bilinear"
+    law: Literal["torchvision", "mxnet"] = "torchvision"
+
+
+@dataclasses.dataclass(frozen=True)
+class Flip(Step):
+    """Mirrors left to right, with this probability."""
+
+    probability: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Jitter(Step):
+    """Changes brightness, contrast, saturation and hue, those that are given, in random order."""
+
+    brightness: Range | None = None
+    contrast: Range | None = None
+    saturation: Range | None = None
+    hue: Range | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Single(Step):
+    amount: Range
+
+    def _plain(self) -> tuple[str, dict[str, Any]]:
+        return Jitter(**{type(self).__name__.lower(): self.amount})._plain()
+
+
+class Brightness(_Single):
+    """Multiplies all values by a factor."""
+
+
+class Contrast(_Single):
+    """Moves all values away from the mean gray (factors above 1) or towards it."""
+
+
+class Saturation(_Single):
+    """Moves all values away from the pixel's gray (factors above 1) or towards it."""
+
+
+class Hue(_Single):
+    """Moves the hue by a share of a turn, at most half a turn."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hsl(Step):
+    """Moves hue, saturation and lightness by at most so much, in OpenCV's units (180 and 255)."""
+
+    h: int = 0
+    s: int = 0
+    l: int = 0  # noqa: E741 (MXNet's letter)
+
+
+@dataclasses.dataclass(frozen=True)
+class PcaNoise(Step):
+    """Noise along the main axes of natural pictures' colours (AlexNet's; a deviation of 0.1 is usual)."""
+
+    std: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotate(Step):
+    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``."""
+
+    degrees: Range
+    fill: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Pad(Step):
+    """A border of so many pixels on every side."""
+
+    pixels: int
+    fill: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalise(Step):
+    """``(value * scale - mean) / std``, with one number for each channel or one for all; always last."""
+
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+    scale: float = 1.0
+
+
+IMAGENET = Normalise(mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375))
+"""ImageNet's mean and deviation of red, green and blue."""
+
+
+def training_steps(size: Size) -> list[Step]:
+    """The usual recipe for training on ImageNet: a random part, resized, mirrored half of the time."""
+    return [RandomResizedCrop(size), Flip(), IMAGENET]
+
+
+def evaluation_steps(size: Size) -> list[Step]:
+    """The usual recipe for evaluation: resized to 256/224 of the size, and the middle of that."""
+    shorter = min(size) if isinstance(size, tuple) else size
+    return [Resize(shorter * 256 // 224), CentreCrop(size), IMAGENET]
+
+
+class ImageBatch(NamedTuple):
+    """A batch of :class:`ImageLoader`."""
+
+    data: Any
+    """The pictures: (batch, channels, height, width), or (batch, height, width, channels)."""
+    labels: Any
+    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1; ``None`` where no
+    record has one."""
+    indices: Any
+    """The records' numbers."""
+    ids: Any
+    """The ids of their image headers; their numbers where they have none."""
+    padding: int
+    """How many of them, at the end, only fill the last batch of an epoch up."""
+
+
+class ImageLoader(Loader):
+    """Gives finished batches of pictures, epoch after epoch: read, decoded and changed by threads.
+
+    It is an :class:`anyrec.Loader`: order, ranks, :meth:`state_dict`, resuming and errors are its. What
+    is random in the steps depends on the seed, the epoch and the sample's place in its order alone: the
+    pixels are the same for any number of threads and ranks, and after any resume.
+
+    Of a JPEG, only the part and the scale that the steps need are decoded.
+
+    :param data: as for :class:`anyrec.Loader`.
+    :param batch_size: pictures in a batch of one rank.
+    :param size: height and width of the samples, or one number for both.
+    :param train: ``True`` for the usual steps of training on ImageNet (:func:`training_steps`), ``False``
+        for those of evaluation (:func:`evaluation_steps`).
+    :param steps: the steps, instead; the last crop or :class:`ResizeTo` must give ``size``.
+    :param channels: 1 for gray, 3 for red, green, blue, 4 for these and opacity.
+    :param layout: ``NCHW`` or ``NHWC``.
+    :param dtype: ``uint8``, ``float16``, ``bfloat16`` (as ``uint16`` in NumPy, which has no such type)
+        or ``float32``. Without :class:`Normalise`, values are 0 to 255.
+    :param label_width: how many labels a record has; 0 for no labels.
+    :param exif: turn pictures upright by their EXIF data.
+    :param lenient: take what is there of a JPEG that is cut short or broken.
+    :param on_error: what happens with a picture that cannot be decoded: ``raise``, ``skip`` or
+        ``replace`` it as :class:`anyrec.Loader` does, or ``blank``: it is all zeros and keeps its label.
+        :attr:`failed` and :attr:`errors` have the number and the names.
+    :param apply: called with every finished sample (an array); what it returns takes its place. It runs
+        in Python, one sample after the other: the threads do not help there.
+    :param augment_seed: chooses what is random in the steps; ``seed`` does if it is not given.
+    :param options: ``shuffle``, ``seed``, ``rank``, ``world``, ``threads``, ... of :class:`anyrec.Loader`.
+    """
+
+    def __init__(
+        self,
+        data: Paths | Dataset | View | Mix,
+        batch_size: int,
+        size: Size = 224,
+        *,
+        train: bool | None = None,
+        steps: Sequence[Step] | None = None,
+        channels: int = 3,
+        layout: Literal["NCHW", "NHWC"] = "NCHW",
+        dtype: Literal["uint8", "float16", "bfloat16", "float32"] = "float32",
+        label_width: int = 1,
+        exif: bool = False,
+        lenient: bool = False,
+        on_error: Literal["raise", "skip", "replace", "blank"] = "raise",
+        apply: Callable[[Any], Any] | None = None,
+        augment_seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        if (train is None) == (steps is None):
+            raise InvalidArgument("give either train=True or False for the usual steps, or steps=[...]")
+        if steps is None:
+            steps = training_steps(size) if train else evaluation_steps(size)
+            if dtype == "uint8":
+                # Bytes cannot be normalised: the model does it.
+                steps = steps[:-1]
+            elif channels != 3:
+                raise InvalidArgument("the usual steps are for three channels: give steps=[...]")
+        for name in ("labels", "decode"):
+            if name in options:
+                raise TypeError(f"ImageLoader() got an unexpected keyword argument {name!r}")
+        self.steps = list(steps)
+        """The steps."""
+        self.size = (size, size) if isinstance(size, int) else (size[0], size[1])
+        """Height and width of a sample."""
+        self.label_width = label_width
+        """How many labels a record has."""
+        self.apply = apply
+        """Called with every finished sample."""
+        height, width = self.size
+        self.shape = (channels, height, width) if layout == "NCHW" else (height, width, channels)
+        """The shape of a sample."""
+        self.dtype: Any = np.dtype("uint16" if dtype == "bfloat16" else dtype)
+        """The type of its numbers."""
+        self._images = {
+            "steps": [step._plain() for step in self.steps],
+            "size": self.size,
+            "channels": channels,
+            "layout": layout,
+            "dtype": dtype,
+            "exif": exif,
+            "lenient": lenient,
+            "augment_seed": augment_seed,
+        }
+        super().__init__(data, batch_size, on_error=on_error, labels=True, **options)
+
+    def _native_options(self) -> dict[str, Any]:
+        return {**super()._native_options(), "images": self._images}
+
+    def _next(self) -> ImageBatch | None:
+        loaded = self._native.next_images(self.label_width)
+        if loaded is None:
+            return None
+        memory, indices, labels, ids, padding = loaded
+        data: npt.NDArray[Any] = np.frombuffer(memory, self.dtype).reshape(len(indices), *self.shape)
+        if self.apply is not None:
+            data = np.stack([self.apply(sample) for sample in data])
+        return ImageBatch(data, labels, indices, ids, padding)
