@@ -4,13 +4,14 @@ use crate::run::{Failure, command, is_there, root};
 use std::path::Path;
 
 /// Target, and the folder of `testdata/` its seeds come from (none: all of them).
-const TARGETS: [(&str, Option<&str>); 6] = [
+const TARGETS: [(&str, Option<&str>); 7] = [
     ("scan_mxnet", Some("mxnet")),
     ("scan_ffrecord", Some("ffrecord")),
     ("scan_grail", Some("grail")),
     ("scan_idx", Some("idx")),
     ("detect", None),
     ("tree_pickle", Some("ffrecord")),
+    ("decode_image", Some("images")),
 ];
 
 /// Larger seeds slow the fuzzer down more than they teach it.

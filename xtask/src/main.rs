@@ -1,7 +1,7 @@
 //! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz | bench`.
 //!
 //! Every command installs what it needs below `target/` (system packages apart) and can be run on
-//! a machine with nothing but Rust and Python.
+//! a machine with nothing but Rust, a C compiler and Python.
 
 mod bench;
 mod fuzz;
@@ -28,6 +28,10 @@ usage: cargo xtask COMMAND
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if matches!(words[..], ["test" | "wheel" | "ci" | "interop" | "bench", ..]) {
+        // Before anything else is built.
+        interop::setup::nasm();
+    }
     let outcome = match words[..] {
         ["test"] => test(),
         ["wheel"] => python::wheel(),

@@ -3,7 +3,7 @@
 //! What is there already and was made for the same requirements is taken as it is, so that only
 //! the first run fetches anything.
 
-use crate::run::{Failure, command, is_there, output_of, root};
+use crate::run::{Failure, cargo, command, is_there, output_of, root};
 use std::path::{Path, PathBuf};
 
 /// Debian's packages: torch and its friends for the IDX peer, and the data set.
@@ -26,6 +26,21 @@ pub fn packages() -> Result<(), Failure> {
     install(&PACKAGES)
 }
 
+/// Installs nasm, with which the JPEG code gets its assembly on x86. Without it that code is built
+/// all the same, and slower: no reason to stop.
+pub fn nasm() {
+    if !cfg!(any(target_arch = "x86", target_arch = "x86_64")) || is_there("nasm", "-v") {
+        return;
+    }
+    // Cargo does not see that nasm is there now: what was built without has to go.
+    let built = install(&["nasm"])
+        .and_then(|()| cargo(&["clean", "--package", "mozjpeg-sys"]))
+        .and_then(|()| cargo(&["clean", "--release", "--package", "mozjpeg-sys"]));
+    if let Err(failure) = built {
+        eprintln!("xtask: JPEG will be slower, for want of nasm: {failure}");
+    }
+}
+
 /// Installs those of the given Debian packages that are missing, which takes root.
 pub fn install(wanted: &[&str]) -> Result<(), Failure> {
     let is_installed = |package: &&str| {
@@ -44,8 +59,7 @@ pub fn install(wanted: &[&str]) -> Result<(), Failure> {
         )));
     }
     command("apt-get", &["update"]).run()?;
-    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-    arguments.extend(missing);
+    let arguments = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
     command("apt-get", &arguments).env("DEBIAN_FRONTEND", "noninteractive").run()
 }
 

@@ -8,8 +8,7 @@ use anyrec::image::{
 };
 use anyrec::{Error, Result};
 
-/// What `unpack_img` should find in an encoded picture. The pixels of a JPEG are left out: OpenCV's
-/// decoder and ours may differ in the last bit.
+/// What `unpack_img` should find in an encoded picture.
 pub fn describe(encoded: &[u8]) -> Result<Image> {
     let encoding = match sniff(encoded) {
         Kind::Image { format: ImageFormat::Jpeg, .. } => ".jpg",
@@ -30,7 +29,7 @@ pub fn describe(encoded: &[u8]) -> Result<Image> {
         encoding: encoding.to_owned(),
         depth: picture.depth(),
         shape,
-        bgr_sha256: (encoding == ".png").then(|| sha256(&picture.bgr_samples().to_le_bytes())),
+        bgr_sha256: Some(sha256(&picture.bgr_samples().to_le_bytes())),
     })
 }
 

@@ -13,10 +13,8 @@ use std::ptr::NonNull;
 pub(crate) struct Source<'a> {
     pub width: u32,
     pub height: u32,
-    /// What `samples` are.
+    /// What `samples` are: gray (one byte a pixel), RGB (three), or RGBX or CMYK (four).
     pub space: J_COLOR_SPACE,
-    /// Bytes per pixel.
-    pub count: usize,
     /// Rows from the top without gaps.
     pub samples: &'a [u8],
 }
@@ -31,8 +29,13 @@ pub(crate) fn encode(
     quality: u8,
     adjust: impl FnOnce(&mut jpeg_compress_struct),
 ) -> Result<Vec<u8>> {
-    let Source { width, height, space, count, samples } = source;
-    let row_length = width as usize * count;
+    let Source { width, height, space, samples } = source;
+    let count: u8 = match space {
+        JCS_GRAYSCALE => 1,
+        JCS_EXT_RGB => 3,
+        _ => 4,
+    };
+    let row_length = width as usize * usize::from(count);
     if row_length == 0 || row_length.checked_mul(height as usize) != Some(samples.len()) {
         return Err(Error::invalid(format!("samples of a jpeg of {width}x{height} pixels")));
     }
@@ -40,7 +43,7 @@ pub(crate) fn encode(
     let info = compressor.info_mut();
     info.image_width = width;
     info.image_height = height;
-    info.input_components = count as c_int;
+    info.input_components = count.into();
     info.in_color_space = space;
     let run = guarded(|| {
         // SAFETY: a created object with a destination and a description of its picture; the calls

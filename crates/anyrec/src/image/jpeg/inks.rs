@@ -29,7 +29,7 @@ pub(super) fn convert(samples: &mut Vec<u8>, pixels: Pixels) {
 fn light(ink: u8, black: u8) -> u8 {
     let (ink, black) = (u32::from(ink), u32::from(black));
     // At most `black`, which has 8 bits.
-    u8::try_from(black - ((255 - ink) * black >> 8)).unwrap_or(u8::MAX)
+    u8::try_from(black - (((255 - ink) * black) >> 8)).unwrap_or(u8::MAX)
 }
 
 /// Weights in 2^14ths that add up to one.

@@ -126,9 +126,12 @@ impl<'a> Jpeg<'a> {
         decompressor.read_header(bytes)?;
         let info = decompressor.info();
         let size = Size { width: info.image_width, height: info.image_height };
-        let components = match (info.num_components, info.jpeg_color_space) {
-            (count @ (1 | 3 | 4), space) if space != JCS_UNKNOWN => count.unsigned_abs() as u8,
-            (count, _) => return Err(Error::unsupported(format!("jpeg with {count} components"))),
+        let components = match (u8::try_from(info.num_components), info.jpeg_color_space) {
+            (Ok(count @ (1 | 3 | 4)), space) if space != JCS_UNKNOWN => count,
+            _ => {
+                let count = info.num_components;
+                return Err(Error::unsupported(format!("jpeg with {count} components")));
+            }
         };
         options.limits.check(FORMAT, size, 1, 8)?;
         let least = decompressor.block_count() / 8;
@@ -183,12 +186,12 @@ impl<'a> Jpeg<'a> {
             Pixels::Rgbx => JCS_EXT_RGBA,
         };
         let count = if inks { 4 } else { pixels.count() };
+        let limits = self.limits;
+        let check =
+            |part: Part| limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8);
+        check(wanted)?;
         let part = self.decompressor.start(wanted, eighths, space)?;
-        let size = Size { width: part.width, height: part.height };
-        let length = self.limits.check(FORMAT, size, count, 8)?;
-        out.try_reserve_exact(length).map_err(|_| {
-            Error::new(ErrorKind::Limit, format!("no memory for {length} bytes of a jpeg's pixels"))
-        })?;
+        check(part)?;
         self.decompressor.read_rows(part, count, out)?;
         if inks {
             inks::convert(out, pixels);
@@ -328,41 +331,40 @@ impl Decompressor {
         precision.iter().any(|bits| bits.get(GUESSED).is_some_and(|bits| bits.iter().any(|bits| *bits != 0)))
     }
 
-    /// Appends the rows of `part`, `count` bytes a pixel, to `out`, which is empty and has the
-    /// room.
+    /// Reads the rows of `part`, `count` bytes a pixel, into `out`, which is empty.
     fn read_rows(&mut self, part: Part, count: usize, out: &mut Vec<u8>) -> Result<()> {
         /// libjpeg gives at most as many rows at a time as there are in a unit of samples.
-        const AT_A_TIME: usize = 4;
+        const AT_A_TIME: u32 = 4;
         let row_length = part.width as usize * count;
+        let length = row_length * part.height as usize;
+        out.try_reserve_exact(length).map_err(|_| {
+            Error::new(ErrorKind::Limit, format!("no memory for {length} bytes of a jpeg's pixels"))
+        })?;
         let room = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        debug_assert!(out.capacity() >= row_length * part.height as usize);
         let info = self.info_mut();
+        let fits = info.output_width == part.width && usize::try_from(info.output_components) == Ok(count);
+        let mut done = 0;
         guarded(|| {
-            let (mut done, height) = (0, part.height as usize);
-            while done < height {
-                let mut rows = [std::ptr::null_mut(); AT_A_TIME];
-                let ahead = AT_A_TIME.min(height - done);
+            while fits && done < part.height {
+                let mut rows = [std::ptr::null_mut(); AT_A_TIME as usize];
+                let ahead = AT_A_TIME.min(part.height - done);
                 for (row, at) in rows.iter_mut().zip(done..done + ahead) {
-                    // SAFETY: within the room, which holds `height` rows.
-                    *row = unsafe { room.add(at * row_length) };
+                    // SAFETY: within the room, which holds as many rows as the part has.
+                    *row = unsafe { room.add(at as usize * row_length) };
                 }
-                // SAFETY: there are `ahead` rows (at most 4), each with room for the output width.
-                let read = unsafe { jpeg_read_scanlines(info, rows.as_mut_ptr(), ahead as JDIMENSION) };
-                if read == 0 {
-                    break;
+                // SAFETY: `ahead` of the rows are set, each with room for the output width.
+                match unsafe { jpeg_read_scanlines(info, rows.as_mut_ptr(), ahead) } {
+                    0 => break,
+                    read => done += read,
                 }
-                done += read as usize;
             }
-            done
-        })
-        .and_then(|done| {
-            if done < part.height as usize {
-                return Err(corrupt(FORMAT, "rows are missing"));
-            }
-            // SAFETY: libjpeg has written every byte of these rows.
-            unsafe { out.set_len(row_length * part.height as usize) };
-            Ok(())
-        })
+        })?;
+        if done < part.height {
+            return Err(corrupt(FORMAT, "rows are missing"));
+        }
+        // SAFETY: libjpeg has written every byte of these rows.
+        unsafe { out.set_len(length) };
+        Ok(())
     }
 }
 

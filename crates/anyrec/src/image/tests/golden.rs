@@ -1,9 +1,12 @@
-//! Image records that MXNet and OpenCV wrote, against what OpenCV reads from them.
+//! Images that MXNet, OpenCV and Pillow wrote, against what OpenCV and Pillow read from them; and
+//! what is written here against OpenCV's bytes.
 
+use super::jpeg::{Jpeg, Pixels};
+use super::make::noise;
 use super::*;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FRAME_HEADER: usize = 8;
 const IMAGE_HEADER: usize = 24;
@@ -44,44 +47,67 @@ fn check_shape(picture: &Picture, expected: &Value) {
 }
 
 #[test]
-fn golden_pngs_have_opencvs_pixels_in_every_mode() {
-    let images = images("img_png.rec");
-    assert_eq!(images.len(), 5);
-    for (payload, image) in images {
-        for (flag, expected) in image["decoded"].as_object().unwrap() {
-            let options = DecodeOptions::opencv(flag.parse().unwrap()).unwrap();
-            let picture = decode(&payload, &options).unwrap();
-            check_shape(&picture, expected);
-            let digest = Sha256::digest(picture.bgr_samples().to_le_bytes());
-            let expected_digest =
-                expected.get("sha256").or_else(|| expected.get("sha256_opencv_4_8_1")).unwrap();
-            assert_eq!(hex::encode(digest), *expected_digest, "flag {flag} of {image}");
+fn golden_images_have_opencvs_pixels_in_every_mode() {
+    for (file, count) in [("img_png.rec", 5), ("img_jpg.rec", 6)] {
+        let images = images(file);
+        assert_eq!(images.len(), count);
+        for (payload, image) in images {
+            for (flag, expected) in image["decoded"].as_object().unwrap() {
+                let options = DecodeOptions::opencv(flag.parse().unwrap()).unwrap();
+                let picture = decode(&payload, &options).unwrap();
+                check_shape(&picture, expected);
+                let digest = Sha256::digest(picture.bgr_samples().to_le_bytes());
+                let expected_digest =
+                    expected.get("sha256").or_else(|| expected.get("sha256_opencv_4_8_1")).unwrap();
+                assert_eq!(hex::encode(digest), *expected_digest, "flag {flag} of {image}");
+            }
+        }
+    }
+}
+
+/// `testdata/images` and its manifest.
+fn others() -> (PathBuf, Value) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/images");
+    let manifest = std::fs::read(folder.join("manifest.json")).unwrap();
+    (folder, serde_json::from_slice(&manifest).unwrap())
+}
+
+/// The JPEGs of other writers by name.
+pub fn jpegs_of_others() -> Vec<(String, Vec<u8>)> {
+    let (folder, manifest) = others();
+    let names = manifest["decoded"].as_object().unwrap().keys();
+    names.map(|name| (name.clone(), std::fs::read(folder.join(name)).unwrap())).collect()
+}
+
+#[test]
+fn jpegs_of_others_have_opencvs_and_pillows_pixels_at_every_scale() {
+    let (_, manifest) = others();
+    for (name, bytes) in jpegs_of_others() {
+        for (kind, expected) in manifest["decoded"][&name].as_object().unwrap() {
+            let (pixels, eighths) = match kind.as_str() {
+                "gray" => (Pixels::Gray, 8),
+                "rgb" => (Pixels::Rgb, 8),
+                "rgb_1_eighths" => (Pixels::Rgb, 1),
+                "rgb_2_eighths" => (Pixels::Rgb, 2),
+                "rgb_4_eighths" => (Pixels::Rgb, 4),
+                _ => panic!("{kind}"),
+            };
+            let jpeg = Jpeg::open(&bytes, &DecodeOptions::default()).unwrap();
+            let (whole, mut out) = (jpeg.whole(), Vec::new());
+            jpeg.decode_region(whole, eighths, pixels, &mut out).unwrap();
+            assert_eq!(hex::encode(Sha256::digest(&out)), *expected, "{kind} of {name}");
         }
     }
 }
 
 #[test]
-fn golden_jpegs_are_within_the_manifests_tolerance() {
-    let images = images("img_jpg.rec");
-    assert_eq!(images.len(), 6);
-    for (payload, image) in images {
-        for (flag, expected) in image["decoded"].as_object().unwrap() {
-            let options = DecodeOptions::opencv(flag.parse().unwrap()).unwrap();
-            let picture = decode(&payload, &options).unwrap();
-            check_shape(&picture, expected);
-            let bgr = picture.bgr_samples().to_le_bytes();
-            let channels = picture.channels().count();
-            for channel in 0..channels {
-                let values = bgr.iter().skip(channel).step_by(channels);
-                let mean = values.map(|v| f64::from(*v)).sum::<f64>() / (bgr.len() / channels) as f64;
-                let expected = expected["channel_mean"][channel].as_f64().unwrap();
-                assert!((mean - expected).abs() < 1.0, "mean {mean}, expected {expected}");
-            }
-            let mean = bgr.iter().map(|v| f64::from(*v)).sum::<f64>() / bgr.len() as f64;
-            let square = |v: &u8| (f64::from(*v) - mean).powi(2);
-            let deviation = (bgr.iter().map(square).sum::<f64>() / bgr.len() as f64).sqrt();
-            let expected = expected["std"].as_f64().unwrap();
-            assert!((deviation - expected).abs() < 1.5, "std {deviation}, expected {expected}");
-        }
+fn encoded_jpegs_are_opencvs_bytes() {
+    let (_, manifest) = others();
+    for (what, expected) in manifest["encoded"].as_object().unwrap() {
+        let (channels, quality) = what.split_once(' ').unwrap();
+        let channels = Channels::from_count(channels.parse().unwrap()).unwrap();
+        let picture = noise(83, 61, channels, 8);
+        let bytes = encode_jpeg(&picture, quality.parse().unwrap()).unwrap();
+        assert_eq!(hex::encode(Sha256::digest(&bytes)), *expected, "channels and quality {what}");
     }
 }

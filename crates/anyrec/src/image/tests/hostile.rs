@@ -91,6 +91,78 @@ fn lenient_jpeg_gives_what_is_there() {
     assert!(largest_difference(&above(&picture), &above(&whole)) <= 8);
 }
 
+/// The same JPEG with its last scan as often as said.
+fn with_last_scan(bytes: &[u8], times: usize) -> Vec<u8> {
+    let end = bytes.len() - 2;
+    let scan = bytes.windows(2).rposition(|pair| pair == b"\xFF\xDA").unwrap();
+    [&bytes[..scan], &bytes[scan..end].repeat(times), &bytes[end..]].concat()
+}
+
+#[test]
+fn scans_out_of_proportion_are_refused_before_any_is_decoded() {
+    let small = jpeg(&smooth(16, 16, Channels::Gray), Coding::PLAIN.progressive());
+    let blank = Picture::new(2048, 1024, Channels::Gray, Samples::Eight(vec![9; 2 << 20])).unwrap();
+    let blank = jpeg(&blank, Coding::PLAIN.progressive());
+    for bytes in [with_last_scan(&small, 600), with_last_scan(&blank, 100)] {
+        for options in all_options() {
+            let error = decode(&bytes, &options).unwrap_err().to_string();
+            assert_eq!(error, "damaged jpeg: more scans than a picture of this size can have");
+        }
+    }
+    for color in [Color::AsStored, Color::Gray] {
+        decode_as(&blank, color);
+    }
+}
+
+#[test]
+fn component_without_a_scan_is_an_error() {
+    let bytes = jpeg(&smooth(16, 16, Channels::Rgb), Coding::sampled(2, 1).split());
+    let bytes = with_last_scan(&bytes, 0);
+    let error = decode(&bytes, &DecodeOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "damaged jpeg: a component has no scan");
+    let options = DecodeOptions { lenient_jpeg: true, ..DecodeOptions::default() };
+    assert!(decode(&bytes, &options).is_ok());
+}
+
+#[test]
+fn jpeg_codings_that_are_not_decoded_are_unsupported() {
+    let bytes = jpeg(&smooth(16, 16, Channels::Rgb), Coding::PLAIN);
+    let frame = bytes.windows(2).position(|pair| pair == b"\xFF\xC0").unwrap();
+    // Lossless, arithmetic, twelve bits.
+    for (at, byte) in [(1, 0xC3), (1, 0xC9), (4, 12)] {
+        let mut other = bytes.clone();
+        other[frame + at] = byte;
+        let error = decode(&other, &DecodeOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+}
+
+#[test]
+fn odd_but_harmless_jpeg_is_decoded() {
+    let bytes = jpeg(&smooth(16, 16, Channels::Rgb), Coding::PLAIN);
+    let expected = decode_as(&bytes, Color::AsStored);
+    let mut version = bytes.clone();
+    let jfif = bytes.windows(5).position(|five| five == b"JFIF\0").unwrap();
+    version[jfif + 5] = 7;
+    let table = bytes.windows(2).position(|pair| pair == b"\xFF\xDB").unwrap();
+    let stray = [&bytes[..table], b"stray", &bytes[table..]].concat();
+    let trailing = [&bytes[..], b"trailing"].concat();
+    for odd in [version, stray, trailing] {
+        assert_eq!(decode_as(&odd, Color::AsStored), expected);
+    }
+}
+
+/// libjpeg prints what it thinks unless told otherwise.
+#[test]
+fn nothing_is_printed() {
+    let this = std::env::current_exe().unwrap();
+    let tests = ["image::tests::hostile::lenient_jpeg", "image::tests::hostile::image_cut", "--nocapture"];
+    let ran = std::process::Command::new(this).args(tests).output().unwrap();
+    assert!(ran.status.success());
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("2 passed"));
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
+}
+
 /// The same JPEG with another size in its frame header.
 fn with_jpeg_size(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
     let mut changed = bytes.to_vec();

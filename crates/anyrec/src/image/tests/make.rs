@@ -87,8 +87,7 @@ pub fn jpeg(picture: &Picture, coding: Coding) -> Vec<u8> {
         _ => JCS_CMYK,
     };
     let (width, height) = (picture.width(), picture.height());
-    let count = picture.channels().count();
-    let source = jpeg::Source { width, height, space, count, samples: eight(picture) };
+    let source = jpeg::Source { width, height, space, samples: eight(picture) };
     // SAFETY: libjpeg's own setters, at the time they are for; there is a component, and as many
     // scans as said.
     jpeg::encode(source, 95, |info| unsafe {

@@ -1,5 +1,6 @@
 //! Parts and scaled-down versions of JPEGs: the pixels of a whole decode, wherever they are cut.
 
+use super::golden::jpegs_of_others;
 use super::jpeg::{Jpeg, Part, Pixels, Region};
 use super::make::*;
 use super::*;
@@ -87,6 +88,20 @@ fn regions_have_the_pixels_of_a_whole_decode() {
                 };
                 assert_eq!(reference.0, all);
                 for region in regions(width, height) {
+                    check(&bytes, &reference, region, eighths, pixels);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn regions_of_other_writers_jpegs_have_the_pixels_of_a_whole_decode() {
+    for (_, bytes) in jpegs_of_others() {
+        for pixels in [Pixels::Gray, Pixels::Rgb] {
+            for eighths in SCALES {
+                let reference = whole(&bytes, eighths, pixels);
+                for region in regions(83, 61) {
                     check(&bytes, &reference, region, eighths, pixels);
                 }
             }
