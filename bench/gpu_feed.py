@@ -40,8 +40,9 @@ from pathlib import Path
 
 BATCH, SIZE = 256, 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-WARM_UP = 16
-"""Steps before it counts; more than any feeder makes ahead."""
+WARM_UP = 48
+"""Steps before it counts. Sixteen workers finish their first batches at about the same time, and only
+little by little get out of step; and two batches of each may be ready."""
 
 
 def main():
@@ -68,7 +69,8 @@ def parse_arguments():
     parser.add_argument("--folder", type=Path, help="where the file is made (the temporary folder)")
     parser.add_argument("--images", type=int, default=25_600, help="records of the file (25,600: 2.5 GB)")
     parser.add_argument("--workers", type=int, default=16, help="threads of anyrec, processes of torch")
-    parser.add_argument("--steps", type=int, default=60, help="of every turn")
+    parser.add_argument("--steps", type=int, default=96, help="of every turn")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="steps of every turn before it counts")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--only", help="feeders whose names begin with one of these words, by commas")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
@@ -172,7 +174,7 @@ class Sample:
         self._transform = v2.Compose([
             v2.RandomResizedCrop(SIZE, antialias=True),
             v2.RandomHorizontalFlip(),
-            v2.ToImage(),
+            v2.PILToTensor(),
             v2.ToDtype(torch.float32, scale=True),
             v2.Normalize(MEAN, STD),
         ])  # fmt: skip
@@ -222,7 +224,7 @@ def measure_all(path, arguments):
     for repetition, (name, feeder) in itertools.product(range(arguments.repetitions), chosen.items()):
         # Made and ended within a turn: nobody's threads and workers are there beside another's.
         batches = feeder(path, arguments.workers)
-        take(step, batches, WARM_UP)
+        take(step, batches, arguments.warm_up)
         found = take(step, batches, arguments.steps)
         batches.close()
         samples[name].append(found)
