@@ -82,11 +82,7 @@ fn step(name: &str, values: &Bound<'_, PyDict>) -> PyResult<Step> {
             to: extent(&value("size")?)?,
             area: value("area")?.extract()?,
             aspect: value("aspect")?.extract()?,
-            law: match value("law")?.extract::<String>()?.as_str() {
-                "torchvision" => Law::Torchvision,
-                "mxnet" => Law::Mxnet,
-                other => return Err(choice("law", other, "torchvision or mxnet")),
-            },
+            law: law(&value("law")?)?,
             filter: filter(&value("filter")?)?,
         },
         "Flip" => Step::Flip(value("probability")?.extract()?),
@@ -95,6 +91,7 @@ fn step(name: &str, values: &Bound<'_, PyDict>) -> PyResult<Step> {
             contrast: range(&value("contrast")?, Some(1.0))?,
             saturation: range(&value("saturation")?, Some(1.0))?,
             hue: range(&value("hue")?, None)?,
+            law: law(&value("law")?)?,
         }),
         "Hsl" => Step::Hls {
             hue: value("h")?.extract()?,
@@ -105,6 +102,7 @@ fn step(name: &str, values: &Bound<'_, PyDict>) -> PyResult<Step> {
         "Rotate" => Step::Rotate {
             degrees: range(&value("degrees")?, None)?.unwrap_or_default(),
             fill: value("fill")?.extract()?,
+            law: law(&value("law")?)?,
         },
         "Pad" => Step::Pad { border: value("pixels")?.extract()?, fill: value("fill")?.extract()? },
         other => return Err(PyValueError::new_err(format!("there is no step {other}"))),
@@ -138,6 +136,14 @@ fn range(value: &Bound<'_, PyAny>, middle: Option<f64>) -> PyResult<Option<Range
         (Ok(most), Some(middle)) => Ok(Some(((middle - most).max(0.0), middle + most))),
         (Ok(most), None) => Ok(Some((-most, most))),
         (Err(_), _) => value.extract().map(Some),
+    }
+}
+
+fn law(name: &Bound<'_, PyAny>) -> PyResult<Law> {
+    match name.extract::<String>()?.as_str() {
+        "torchvision" => Ok(Law::Torchvision),
+        "mxnet" => Ok(Law::Mxnet),
+        other => Err(choice("law", other, "torchvision or mxnet")),
     }
 }
 

@@ -49,6 +49,7 @@ PACKAGE = pathlib.Path(__file__).parents[1]
 READMES = {
     "own": PACKAGE / "README.md",
     "top": PACKAGE.parent / "README.md",
+    "images": PACKAGE.parent / "docs" / "images.md",
     "loader": PACKAGE.parent / "docs" / "loader.md",
     "reading": PACKAGE.parent / "docs" / "reading.md",
 }

@@ -1,4 +1,5 @@
-"""Runs scripts that were written for ``ffrecord`` or ``mxnet.recordio``, unchanged.
+"""Runs scripts that were written for ``ffrecord`` or ``mxnet.recordio`` (and
+``mxnet.io.ImageRecordIter``, whose arrays are NumPy's here), unchanged.
 
 Either the script says so itself:
 
@@ -37,6 +38,7 @@ _MODULES = {
     "ffrecord.utils": "anyrec.ffrecord.utils",
     "mxnet": None,
     "mxnet.base": None,
+    "mxnet.io": None,
     "mxnet.recordio": "anyrec.mxnet",
     "mxnet.test_utils": None,
 }
@@ -70,6 +72,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             from .mxnet import MXNetError
 
             module.__dict__["MXNetError"] = MXNetError
+        elif name == "mxnet.io":
+            _fill_io(module)
         elif name == "mxnet.test_utils":
             module.__dict__["with_seed"] = _with_seed
         else:
@@ -80,8 +84,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _fill_mxnet(module: types.ModuleType) -> None:
     from . import mxnet as recordio
 
-    def missing(name: str) -> NoReturn:
-        raise AttributeError(f"anyrec.compat has mxnet.recordio only, not mxnet.{name}")
+    def missing(name: str) -> Any:
+        if name == "io":
+            return importlib.import_module("mxnet.io")
+        raise AttributeError(f"anyrec.compat has mxnet.recordio and mxnet.io only, not mxnet.{name}")
 
     sys.modules["mxnet.recordio"] = recordio
     module.__doc__ = "The part of MXNet that anyrec stands in for."
@@ -92,6 +98,18 @@ def _fill_mxnet(module: types.ModuleType) -> None:
         "__getattr__": missing,
     }
     module.__dict__.update(contents)
+
+
+def _fill_io(module: types.ModuleType) -> None:
+    from . import mxnet
+
+    def missing(name: str) -> NoReturn:
+        raise AttributeError(f"anyrec.compat has mxnet.io.ImageRecordIter only, not mxnet.io.{name}")
+
+    module.__doc__ = "The part of mxnet.io that anyrec stands in for."
+    for name in ("DataBatch", "DataDesc", "ImageRecordIter"):
+        module.__dict__[name] = getattr(mxnet, name)
+    module.__dict__["__getattr__"] = missing
 
 
 def _with_seed(seed: int | None = None) -> Callable[[_Function], _Function]:
@@ -113,7 +131,7 @@ def _with_seed(seed: int | None = None) -> Callable[[_Function], _Function]:
 
 
 def install() -> None:
-    """Lets ``import ffrecord`` and ``import mxnet`` (its ``recordio``) mean the modules here.
+    """Lets ``import ffrecord`` and ``import mxnet`` (its ``recordio`` and ``io``) mean the modules here.
 
     An original that was imported before stays; calling this again changes nothing.
     """

@@ -136,12 +136,16 @@ class Flip(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Jitter(Step):
-    """Changes brightness, contrast, saturation and hue, those that are given, in random order."""
+    """Changes brightness, contrast, saturation and hue, those that are given, in random order.
+
+    With the ``law`` of ``mxnet``, gray has red's weight for blue and blue's for red.
+    """
 
     brightness: Range | None = None
     contrast: Range | None = None
     saturation: Range | None = None
     hue: Range | None = None
+    law: Literal["torchvision", "mxnet"] = "torchvision"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +153,8 @@ class _Single(Step):
     amount: Range
 
     def _plain(self) -> tuple[str, dict[str, Any]]:
-        return Jitter(**{type(self).__name__.lower(): self.amount})._plain()
+        given: dict[str, Any] = {type(self).__name__.lower(): self.amount}
+        return Jitter(**given)._plain()
 
 
 class Brightness(_Single):
@@ -186,10 +191,14 @@ class PcaNoise(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Rotate(Step):
-    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``."""
+    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``.
+
+    With the ``law`` of ``mxnet``, by whole degrees, and about half a pixel below and right of the centre.
+    """
 
     degrees: Range
     fill: int = 0
+    law: Literal["torchvision", "mxnet"] = "torchvision"
 
 
 @dataclasses.dataclass(frozen=True)

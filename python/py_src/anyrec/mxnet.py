@@ -1,4 +1,5 @@
-"""What ``mxnet.recordio`` has, without MXNet: read, write and pack ``.rec`` files.
+"""What ``mxnet.recordio`` has, without MXNet: read, write and pack ``.rec`` files; and
+:class:`ImageRecordIter`, which makes batches of their pictures.
 
 An unchanged script runs on it by ``from anyrec import mxnet as recordio`` (or, untouched, by
 :mod:`anyrec.compat`):
@@ -37,13 +38,17 @@ import numpy.typing as npt
 
 from . import _anyrec
 from .errors import AnyrecError, FileMissing, FileRefused, SystemFailure
+from .image_record_iter import DataBatch, DataDesc, ImageRecordIter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
     from typing import Self
 
 __all__ = [
+    "DataBatch",
+    "DataDesc",
     "IRHeader",
+    "ImageRecordIter",
     "MXIndexedRecordIO",
     "MXNetError",
     "MXRecordIO",

@@ -53,7 +53,15 @@ assert "torch" not in sys.modules, "nothing needs PyTorch until it is asked for"
 try:
     mx.nd
 except AttributeError as error:
-    assert "mxnet.recordio only" in str(error)
+    assert "mxnet.recordio and mxnet.io only, not mxnet.nd" in str(error)
+else:
+    raise AssertionError
+assert mx.io.ImageRecordIter is anyrec.mxnet.ImageRecordIter
+from mxnet.io import ImageRecordIter, DataBatch
+try:
+    mx.io.NDArrayIter
+except AttributeError as error:
+    assert "not mxnet.io.NDArrayIter" in str(error)
 else:
     raise AssertionError
 """

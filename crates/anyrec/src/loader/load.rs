@@ -104,7 +104,10 @@ pub(super) struct Job {
     pub on_error: OnError,
     pub labels: bool,
     pub decode: Option<Arc<dyn Decode>>,
+    /// For the batches that are given out.
     pub recycler: Recycler,
+    /// For the records that samples are made of: much smaller, and never given out.
+    pub undecoded: Recycler,
 }
 
 /// Records read for a batch, and what belongs to each where anybody asks for it.
@@ -157,7 +160,8 @@ impl Job {
 
     /// Reads records, and what belongs to them where that is of use.
     fn read(&self, indices: &[u64], failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
-        let mut records = self.recycler.take();
+        let recycler = if self.decode.is_some() { &self.undecoded } else { &self.recycler };
+        let mut records = recycler.take();
         let mut readable: Vec<(usize, u64)> = indices.iter().copied().enumerate().collect();
         match self.source.fill(indices, &mut records) {
             Ok(()) => {}
@@ -220,7 +224,7 @@ impl Job {
         });
         drop(inputs);
         outcome?;
-        self.recycler.give(std::mem::replace(records, samples));
+        self.undecoded.give(std::mem::replace(records, samples));
         Ok(())
     }
 

@@ -134,8 +134,9 @@ impl Loader {
         let LoaderOptions { on_error, labels, decode, max_bytes, .. } = options;
         // As many as wait, and those in the hands of threads and consumer.
         let recycler = Recycler::new(prefetch.saturating_add(2));
+        let undecoded = Recycler::new(threads);
         Ok(Loader {
-            job: Arc::new(Job { source, plan, on_error, labels, decode, recycler }),
+            job: Arc::new(Job { source, plan, on_error, labels, decode, recycler, undecoded }),
             ahead: Ahead { threads, batches: prefetch as u64, bytes: max_bytes },
             process: crate::process::generation(),
             epoch: 0,

@@ -248,7 +248,9 @@ impl<'a> MixtureWalk<'a> {
         let part = |(number, (_, count, _)): (u64, &(u64, u64, u64))| {
             Passes::new(*count, derive(order.seed, number), order.shuffle, 0)
         };
-        let turns = if order.shuffle == Shuffle::None { Shuffle::None } else { Shuffle::Full };
+        // A part by itself has every turn: shuffling those would only mix its passes with each other.
+        let in_turn = order.shuffle == Shuffle::None || mixture.parts.len() == 1;
+        let turns = if in_turn { Shuffle::None } else { Shuffle::Full };
         MixtureWalk {
             mixture,
             passes: (0u64..).zip(&mixture.parts).map(part).collect(),

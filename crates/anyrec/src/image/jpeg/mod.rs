@@ -2,6 +2,7 @@
 //! scaled down while decoding.
 //!
 //! - [`Jpeg`] decodes; [`encode()`] writes what OpenCV's `imencode` writes.
+//! - `huffman.c` decodes Huffman codes faster than libjpeg, to the same coefficients.
 //! - `markers` walks a file's segments without libjpeg; `errors` has libjpeg's complaints.
 //!
 //! All calls into libjpeg are in this folder.
@@ -33,7 +34,7 @@ use super::sniff::{ImageFormat, Size};
 use crate::error::{Error, ErrorKind, Result};
 use errors::{Errors, guarded};
 use mozjpeg_sys::*;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -227,13 +228,22 @@ struct Decompressor(NonNull<State>);
 struct State {
     info: jpeg_decompress_struct,
     errors: Errors,
+    /// Memory of the faster decoder of Huffman codes.
+    tables: Vec<u64>,
+}
+
+unsafe extern "C-unwind" {
+    /// Bytes that the faster decoder of Huffman codes (`huffman.c`) needs.
+    fn anyrec_huffman_size() -> usize;
+    /// Lets it take over, if the file is of a kind that it knows.
+    fn anyrec_huffman_install(info: *mut jpeg_decompress_struct, memory: *mut c_void);
 }
 
 impl Decompressor {
     fn new(strict: bool) -> Result<Self> {
         // SAFETY: numbers and pointers, which may all be zero.
         let info: jpeg_decompress_struct = unsafe { std::mem::zeroed() };
-        let state = Box::new(State { info, errors: Errors::new(strict) });
+        let state = Box::new(State { info, errors: Errors::new(strict), tables: Vec::new() });
         let mut this = Decompressor(NonNull::from(Box::leak(state)));
         let state = this.0.as_ptr();
         // SAFETY: `state` is valid; no reference to it is alive.
@@ -294,6 +304,8 @@ impl Decompressor {
         info.do_fancy_upsampling = 1;
         // SAFETY: the header has been read.
         guarded(|| unsafe { jpeg_start_decompress(info) })?;
+        self.decode_codes_faster();
+        let info = self.info();
         let (width, subsampled) = (info.output_width, info.max_h_samp_factor > 1);
         let Part { mut left, mut top, .. } = wanted;
         let mut right = left + wanted.width;
@@ -316,6 +328,18 @@ impl Decompressor {
             }
         })?;
         Ok(Part { left, top, width: cropped, height: wanted.top + wanted.height - top })
+    }
+
+    /// Has most of libjpeg's work done by `huffman.c`, where it can.
+    fn decode_codes_faster(&mut self) {
+        // SAFETY: a number.
+        let size = unsafe { anyrec_huffman_size() };
+        // SAFETY: valid until dropped; nothing else refers to it now.
+        let State { info, tables, .. } = unsafe { &mut *self.0.as_ptr() };
+        tables.reserve(size.div_ceil(size_of::<u64>()));
+        // SAFETY: decompression has started and no row is read; the memory is as large and aligned
+        // as it must be, and is dropped after `info` is destroyed.
+        unsafe { anyrec_huffman_install(info, tables.as_mut_ptr().cast()) };
     }
 
     /// Whether libjpeg guesses coefficients of a progressive picture that no scan has given.

@@ -6,7 +6,7 @@
 //! is decoded, at the smallest scale that still has enough pixels, and resized once.
 
 use super::random::Random;
-use super::step::{Crop, Extent, Range};
+use super::step::{Crop, Extent, Law, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::image::decode::{self, DecodeOptions};
 use crate::image::jpeg::{Jpeg, Part, Pixels, Region};
@@ -356,17 +356,35 @@ impl<'a, 'w> Canvas<'a, 'w> {
     }
 
     /// Turned about the centre, counterclockwise.
-    pub fn rotate(&mut self, degrees: Range, fill: u8, random: &mut Random) -> Result<()> {
-        let angle = random.between(degrees.0, degrees.1).to_radians();
-        self.remade(self.size(), |pixels, size, turned| turn(pixels, size, angle, fill, turned))
+    pub fn rotate(&mut self, degrees: Range, fill: u8, law: Law, random: &mut Random) -> Result<()> {
+        let (low, high) = degrees;
+        let (width, height) = self.size();
+        let middle = |side: u32| f64::from(side) / 2.0;
+        let (angle, centre) = match law {
+            Law::Torchvision => (random.between(low, high), (middle(width) - 0.5, middle(height) - 0.5)),
+            // Each whole number has one share of the range; the ends too.
+            Law::Mxnet => {
+                let whole = random.between(low.ceil(), high.floor() + 1.0).floor().min(high);
+                (whole, (middle(width), middle(height)))
+            }
+        };
+        let turn =
+            |pixels: &[_], size, turned: &mut _| turn(pixels, size, angle.to_radians(), centre, fill, turned);
+        self.remade((width, height), turn)
     }
 }
 
-/// Turns a picture about its centre, counterclockwise.
+/// Turns a picture about a pixel, or a place between pixels, counterclockwise.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
-fn turn(pixels: &[[u8; PIXEL]], (width, height): Extent, angle: f64, fill: u8, turned: &mut Vec<u8>) {
+fn turn(
+    pixels: &[[u8; PIXEL]],
+    (width, height): Extent,
+    angle: f64,
+    centre: (f64, f64),
+    fill: u8,
+    turned: &mut Vec<u8>,
+) {
     let (sine, cosine) = angle.sin_cos();
-    let centre = (f64::from(width - 1) / 2.0, f64::from(height - 1) / 2.0);
     let at = |x: f64, y: f64| {
         let inside = x >= 0.0 && y >= 0.0 && x < f64::from(width) && y < f64::from(height);
         let found = if inside { pixels.get(y as usize * width as usize + x as usize) } else { None };

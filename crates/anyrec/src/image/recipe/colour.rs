@@ -1,7 +1,7 @@
 //! Steps that change colours, pixel by pixel. A pixel is red, green, blue and opacity.
 
 use super::random::Random;
-use super::step::{Jitter, Range};
+use super::step::{Jitter, Law, Range};
 
 /// The nearest level; past the ends, the end.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
@@ -17,8 +17,12 @@ fn each(pixels: &mut [[u8; 4]], mut change: impl FnMut([f32; 3]) -> [f32; 3]) {
     }
 }
 
-fn gray([red, green, blue]: [f32; 3]) -> f32 {
-    0.299 * red + 0.587 * green + 0.114 * blue
+fn gray([red, green, blue]: [f32; 3], law: Law) -> f32 {
+    match law {
+        Law::Torchvision => 0.299 * red + 0.587 * green + 0.114 * blue,
+        // MXNet has blue first, and takes it for red here.
+        Law::Mxnet => 0.114 * red + 0.587 * green + 0.299 * blue,
+    }
 }
 
 /// What is between (below 1) or beyond (above 1) two values.
@@ -33,7 +37,7 @@ fn draw(random: &mut Random, range: Range) -> f32 {
 
 /// See [`Jitter`].
 pub(super) fn jitter(pixels: &mut [[u8; 4]], jitter: &Jitter, random: &mut Random) {
-    type Change = fn(&mut [[u8; 4]], f32);
+    type Change = fn(&mut [[u8; 4]], f32, Law);
     let all: [(Option<Range>, Change); 4] = [
         (jitter.brightness, brightness),
         (jitter.contrast, contrast),
@@ -45,18 +49,20 @@ pub(super) fn jitter(pixels: &mut [[u8; 4]], jitter: &Jitter, random: &mut Rando
     while !given.is_empty() {
         let last = u32::try_from(given.len() - 1).unwrap_or(0);
         let (range, change) = given.swap_remove(random.up_to(last) as usize);
-        change(pixels, draw(random, range));
+        change(pixels, draw(random, range), jitter.law);
     }
 }
 
-fn brightness(pixels: &mut [[u8; 4]], factor: f32) {
+fn brightness(pixels: &mut [[u8; 4]], factor: f32, _: Law) {
     let table: [u8; 256] = std::array::from_fn(|value| level(value as f32 * factor));
     look_up(pixels, &table);
 }
 
-fn contrast(pixels: &mut [[u8; 4]], factor: f32) {
-    let sum: f64 =
-        pixels.iter().map(|&[red, green, blue, _]| f64::from(gray([red, green, blue].map(f32::from)))).sum();
+fn contrast(pixels: &mut [[u8; 4]], factor: f32, law: Law) {
+    let sum: f64 = pixels
+        .iter()
+        .map(|&[red, green, blue, _]| f64::from(gray([red, green, blue].map(f32::from), law)))
+        .sum();
     #[allow(clippy::cast_possible_truncation)]
     let mean = (sum / pixels.len().max(1) as f64) as f32;
     let table: [u8; 256] = std::array::from_fn(|value| level(blend(mean, value as f32, factor)));
@@ -70,14 +76,14 @@ fn look_up(pixels: &mut [[u8; 4]], table: &[u8; 256]) {
     }
 }
 
-fn saturation(pixels: &mut [[u8; 4]], factor: f32) {
+fn saturation(pixels: &mut [[u8; 4]], factor: f32, law: Law) {
     each(pixels, |colour| {
-        let gray = gray(colour);
+        let gray = gray(colour, law);
         colour.map(|value| blend(gray, value, factor))
     });
 }
 
-fn hue(pixels: &mut [[u8; 4]], turns: f32) {
+fn hue(pixels: &mut [[u8; 4]], turns: f32, _: Law) {
     each(pixels, |colour| {
         let (hue, saturation, value) = to_hsv(colour);
         from_hsv((hue + turns).rem_euclid(1.0), saturation, value)
@@ -123,9 +129,11 @@ fn on_circle(hue: f32, least: f32, most: f32) -> [f32; 3] {
 
 /// Moves hue, lightness and saturation: see [`Step::Hls`](super::Step::Hls).
 pub(super) fn hls(pixels: &mut [[u8; 4]], most: [u32; 3], random: &mut Random) {
+    // MXNet's law: one draw with little weight and one with much, so that the middle is likelier.
     let [hue_moved, lightness_moved, saturation_moved] = most.map(|most| {
         let most = f64::from(most);
-        draw(random, (-most, most)).round()
+        let drawn = draw(random, (-most, most)) / 5.0 + draw(random, (-most, most)) * 4.0 / 5.0;
+        drawn.trunc()
     });
     each(pixels, |colour| {
         let (hue, high, low) = hue_of(colour);

@@ -164,9 +164,9 @@ impl Recipe {
             for step in &self.steps {
                 apply(step, &mut canvas, random)?;
             }
-            let form = (self.form.channels, self.form.layout, self.form.element);
-            let (mirrored, width) = (canvas.is_mirrored(), self.form.size.0 as usize);
-            output::write(canvas.pixels()?, width, mirrored, form, &self.scale, into);
+            let Form { channels, layout, element, size, .. } = self.form;
+            let (mirrored, target) = (canvas.is_mirrored(), output::Target { channels, layout, element });
+            output::write(canvas.pixels()?, size.0 as usize, mirrored, target, &self.scale, into);
             Ok(())
         })
     }
@@ -241,7 +241,7 @@ fn apply(step: &Step, canvas: &mut Canvas<'_, '_>, random: &mut Random) -> Resul
             colour::pca_noise(canvas.pixels()?, deviation, random);
             Ok(())
         }
-        Step::Rotate { degrees, fill } => canvas.rotate(degrees, fill, random),
+        Step::Rotate { degrees, fill, law } => canvas.rotate(degrees, fill, law, random),
         Step::Pad { border, fill } => canvas.pad(border, fill),
     }
 }

@@ -71,6 +71,8 @@ pub enum Step {
         degrees: Range,
         /// Value of all channels outside.
         fill: u8,
+        /// By how many of them, and about which centre.
+        law: Law,
     },
     /// A border of this many pixels on every side.
     Pad {
@@ -96,15 +98,19 @@ impl From<Extent> for Crop {
     }
 }
 
-/// How [`Step::RandomResizedCrop`] is drawn. Both try ten times to find a part that fits.
+/// Whose definition of a step is meant, where they differ.
+///
+/// [`Step::RandomResizedCrop`] tries ten times to find a part that fits, by either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Law {
-    /// The logarithms of proportions are equally likely. If nothing fits: the largest part in the
-    /// middle whose proportions are allowed.
+    /// `RandomResizedCrop`: the logarithms of proportions are equally likely; if nothing fits, the
+    /// largest part in the middle whose proportions are allowed. `Rotate`: by any part of a degree.
     #[default]
     Torchvision,
-    /// Proportions are equally likely, and turned over half of the time. If nothing fits: the middle,
-    /// of the final size, not resized.
+    /// `RandomResizedCrop`: proportions are equally likely, and turned over half of the time; if
+    /// nothing fits, the middle, of the final size, not resized. `Rotate`: by whole degrees, about the
+    /// pixel of half the width and height, which lies half a pixel below and right of the centre.
+    /// `Jitter`: a pixel's gray has red's weight for blue and blue's for red.
     Mxnet,
 }
 
@@ -123,6 +129,8 @@ pub struct Jitter {
     pub saturation: Option<Range>,
     /// Turns, from -0.5 to 0.5.
     pub hue: Option<Range>,
+    /// What gray is.
+    pub law: Law,
 }
 
 impl Step {
@@ -193,7 +201,7 @@ impl Step {
             Step::Rotate { degrees, .. } if !ordered(degrees, f64::MIN) => {
                 wrong("degrees", "ascending", format!("{degrees:?}"))
             }
-            Step::Jitter(Jitter { brightness, contrast, saturation, hue }) => {
+            Step::Jitter(Jitter { brightness, contrast, saturation, hue, .. }) => {
                 for (what, range) in
                     [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)]
                 {

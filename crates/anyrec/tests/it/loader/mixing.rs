@@ -48,6 +48,18 @@ fn parts_have_their_shares_and_are_used_up_in_turn() {
 }
 
 #[test]
+fn a_part_by_itself_is_gone_through_pass_by_pass() {
+    let plan = Plan::mix(&[(11, 1.0)], 4400, &settings(4, Shuffle::Full, 5)).unwrap();
+    let all = samples(&plan, 0);
+    for pass in all.chunks(11) {
+        let mut numbers = pass.to_vec();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..11).collect::<Vec<u64>>());
+    }
+    assert_ne!(all[..11], all[11..22]);
+}
+
+#[test]
 fn a_mixture_is_spread_as_evenly_as_its_weights_let_it() {
     let plan = Plan::mix(&[(10, 1.0), (10, 1.0), (10, 2.0)], 16384, &settings(1, Shuffle::None, 0)).unwrap();
     for four in samples(&plan, 0).chunks(4) {

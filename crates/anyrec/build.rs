@@ -1,0 +1,14 @@
+//! Compiles the one part that is C: it works inside libjpeg (`src/image/jpeg/huffman.c`).
+
+fn main() {
+    let source = "src/image/jpeg/huffman.c";
+    println!("cargo::rerun-if-changed={source}");
+    // Where libjpeg's headers are, as its crate tells.
+    let headers = std::env::var_os("DEP_JPEG_INCLUDE").unwrap_or_default();
+    cc::Build::new()
+        .file(source)
+        .includes(std::env::split_paths(&headers))
+        .flag_if_supported("-fexceptions")
+        .opt_level(3)
+        .compile("anyrec_huffman");
+}

@@ -1,0 +1,235 @@
+/*
+ * A faster decoder of Huffman codes for libjpeg, which spends most of its time there.
+ *
+ * libjpeg looks a code up, then takes the bits of the coefficient that follow it: two steps that wait
+ * for each other. Here one look at the next LOOK bits mostly gives both at once: how many zeros come
+ * first, the coefficient, and how many bits all that took.
+ *
+ * It replaces libjpeg's function that decodes a unit of blocks (an MCU), works on libjpeg's own state,
+ * and knows the plain case only: one scan, no restarts, enough bytes ahead, no marker among them, every
+ * code in the table. In any other case it leaves everything as it was and lets libjpeg's function do
+ * that unit: what is odd or damaged is told and handled as libjpeg does it.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define JPEG_INTERNALS
+#include "jinclude.h"
+#include "jpeglib.h"
+#include "jdhuff.h"
+
+/* The beginning of libjpeg's own decoder, as jdhuff.c has it (the crate's version is pinned). */
+struct huffman_state {
+  struct jpeg_entropy_decoder pub;
+  bitread_perm_state bitstate;
+  struct {
+    int last_dc_val[MAX_COMPS_IN_SCAN];
+  } saved;
+};
+
+typedef boolean (*decode_function)(j_decompress_ptr, JBLOCKROW *);
+
+/* Bits that are looked at together: both tables of a picture's luminance stay in the nearest cache. */
+#define LOOK 10
+
+/* An entry: bits taken, zeros before the coefficient, the coefficient. No coefficient is 0: the end of a
+ * block (zeros: 0) or 16 zeros (zeros: 15). Where not all of it is among the bits looked at, `bits` is 0,
+ * and `zeros` has the length of the code, `value` its symbol; length 0 for a code that is longer. */
+struct entry {
+  uint8_t bits;
+  uint8_t zeros;
+  int16_t value;
+};
+
+struct table {
+  struct entry look[1 << LOOK];
+  /* For longer codes: of each length the largest (left-aligned to 16 bits, inclusive), and where its
+   * symbols begin: symbol = symbols[first[length] + (code >> (16 - length))]. */
+  int32_t most[18];
+  int32_t first[17];
+  const uint8_t *symbols;
+};
+
+struct tables {
+  decode_function original;
+  /* Of each block of a unit. */
+  const struct table *dc[D_MAX_BLOCKS_IN_MCU];
+  const struct table *ac[D_MAX_BLOCKS_IN_MCU];
+  uint8_t dc_needed[D_MAX_BLOCKS_IN_MCU];
+  uint8_t ac_needed[D_MAX_BLOCKS_IN_MCU];
+  struct table made[2 * NUM_HUFF_TBLS];
+};
+
+/* A coefficient from its size and bits. */
+static inline int extend(int bits, int size) {
+  return bits < (1 << (size - 1)) ? bits - (1 << size) + 1 : bits;
+}
+
+/* libjpeg has checked that the codes of every length fit. */
+static void make_table(struct table *table, const JHUFF_TBL *huffman, int is_dc) {
+  memset(table->look, 0, sizeof table->look);
+  table->symbols = huffman->huffval;
+  int code = 0, at = 0;
+  for (int length = 1; length <= 16; length++, code <<= 1) {
+    int count = huffman->bits[length];
+    table->first[length] = at - code;
+    table->most[length] = count ? ((code + count) << (16 - length)) - 1 : -1;
+    for (int i = 0; i < count; i++, code++, at++) {
+      int symbol = huffman->huffval[at];
+      int size = symbol & 15, zeros = is_dc ? 0 : symbol >> 4, taken = length + size;
+      if (length > LOOK || code >= 1 << length) continue;
+      struct entry *entries = table->look + (code << (LOOK - length));
+      for (int rest = 0; rest < 1 << (LOOK - length); rest++) {
+        entries[rest] = taken > LOOK
+          ? (struct entry){0, (uint8_t)length, (int16_t)symbol}
+          : (struct entry){(uint8_t)taken, (uint8_t)zeros,
+                           (int16_t)(size ? extend(rest >> (LOOK - taken), size) : 0)};
+      }
+    }
+  }
+}
+
+/* The bits ahead, the next one highest. */
+struct bits {
+  uint64_t next;
+  int count;
+  const uint8_t *bytes;
+};
+
+/* Makes sure of 56 bits; 0 at a marker. */
+static inline int fill(struct bits *bits) {
+  uint64_t word;
+  memcpy(&word, bits->bytes, 8);
+  /* Whether a byte is 255. */
+  if (!(word & ~(word + 0x0101010101010101u) & 0x8080808080808080u)) {
+    word = __builtin_bswap64(word);
+    bits->next |= word >> bits->count;
+    bits->bytes += (63 - bits->count) >> 3;
+    bits->count |= 56;
+    return 1;
+  }
+  while (bits->count <= 56) {
+    uint8_t byte = *bits->bytes++;
+    if (byte == 0xff && *bits->bytes++ != 0) return 0;
+    bits->next |= (uint64_t)byte << (56 - bits->count);
+    bits->count += 8;
+  }
+  return 1;
+}
+
+/* What a code says that is longer than LOOK bits with what follows it; bits is 0 for one that does not
+ * exist. */
+static struct entry look_closer(const struct table *table, struct entry found, uint64_t next, int is_dc) {
+  int length = found.zeros, symbol = found.value;
+  if (length == 0) {
+    int32_t code = (int32_t)(next >> 48);
+    for (length = LOOK + 1; length <= 16 && code > table->most[length]; length++) {}
+    if (length > 16) return (struct entry){0, 0, 0};
+    symbol = table->symbols[(table->first[length] + (code >> (16 - length))) & 255];
+  }
+  int size = symbol & 15;
+  int value = size ? extend((int)(next << length >> (64 - size)), size) : 0;
+  return (struct entry){(uint8_t)(length + size), (uint8_t)(is_dc ? 0 : symbol >> 4), (int16_t)value};
+}
+
+/* The next code and what follows it; 0 where there is none. */
+static inline int next_entry(struct bits *bits, const struct table *table, int is_dc, struct entry *entry) {
+  if (bits->count < LOOK && !fill(bits)) return 0;
+  *entry = table->look[bits->next >> (64 - LOOK)];
+  if (__builtin_expect(entry->bits == 0, 0)) {
+    /* Code and coefficient have 31 bits at most. */
+    if (bits->count < 32 && !fill(bits)) return 0;
+    *entry = look_closer(table, *entry, bits->next, is_dc);
+    if (entry->bits == 0) return 0;
+  }
+  bits->next <<= entry->bits;
+  bits->count -= entry->bits;
+  return 1;
+}
+
+/* Bytes that a block can take at most, as libjpeg reckons, and those that are read at once. */
+#define BLOCK_BYTES (DCTSIZE2 * 8)
+#define AT_ONCE 32
+
+static boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW *units) {
+  struct huffman_state *state = (struct huffman_state *)cinfo->entropy;
+  const struct tables *tables = cinfo->client_data;
+  struct jpeg_source_mgr *source = cinfo->src;
+  if (source->bytes_in_buffer < BLOCK_BYTES * (size_t)cinfo->blocks_in_MCU + AT_ONCE ||
+      cinfo->unread_marker != 0 || state->pub.insufficient_data)
+    return tables->original(cinfo, units);
+
+  struct bits bits = {0, state->bitstate.bits_left, source->next_input_byte};
+  if (bits.count > 0) bits.next = (uint64_t)state->bitstate.get_buffer << (64 - bits.count);
+  int last_dc[MAX_COMPS_IN_SCAN];
+  memcpy(last_dc, state->saved.last_dc_val, sizeof last_dc);
+
+  JCOEF unwanted[DCTSIZE2];
+  for (int number = 0; number < cinfo->blocks_in_MCU; number++) {
+    JCOEF *block = units ? *units[number] : NULL;
+    struct entry entry;
+    if (!next_entry(&bits, tables->dc[number], 1, &entry)) goto odd;
+    if (tables->dc_needed[number]) {
+      int *last = &last_dc[cinfo->MCU_membership[number]];
+      *last = (int)((unsigned int)*last + (unsigned int)(int)entry.value);
+      if (block) block[0] = (JCOEF)*last;
+    }
+    const struct table *ac = tables->ac[number];
+    if (!block || !tables->ac_needed[number]) block = unwanted;
+    for (int at = 1; at < DCTSIZE2; at++) {
+      if (!next_entry(&bits, ac, 0, &entry)) goto odd;
+      at += entry.zeros;
+      /* The order has 16 places more than a block, all the last one, for zeros that run over. */
+      block[jpeg_natural_order[at]] = entry.value;
+      if (__builtin_expect(entry.value == 0 && entry.zeros != 15, 0)) break;
+    }
+  }
+
+  state->bitstate.get_buffer = (bit_buf_type)(bits.count ? bits.next >> (64 - bits.count) : 0);
+  state->bitstate.bits_left = bits.count;
+  memcpy(state->saved.last_dc_val, last_dc, sizeof last_dc);
+  source->bytes_in_buffer -= (size_t)(bits.bytes - source->next_input_byte);
+  source->next_input_byte = bits.bytes;
+  return TRUE;
+
+odd:
+  if (units)
+    for (int number = 0; number < cinfo->blocks_in_MCU; number++) memset(units[number], 0, sizeof(JBLOCK));
+  return tables->original(cinfo, units);
+}
+
+size_t anyrec_huffman_size(void) { return sizeof(struct tables); }
+
+/* To be called when decompression has started, before a row is read. `memory` has the size above, is
+ * aligned for pointers, and lives as long as rows are read. Does nothing unless the case is plain. */
+void anyrec_huffman_install(j_decompress_ptr cinfo, void *memory) {
+  struct tables *tables = memory;
+  if (BIT_BUF_SIZE != 64 || cinfo->progressive_mode || cinfo->arith_code || cinfo->restart_interval != 0 ||
+      cinfo->inputctl->has_multiple_scans || cinfo->data_precision != 8)
+    return;
+  int made = 0;
+  for (int is_dc = 0; is_dc < 2; is_dc++) {
+    const struct table *of_number[NUM_HUFF_TBLS] = {0};
+    for (int number = 0; number < cinfo->blocks_in_MCU; number++) {
+      const jpeg_component_info *component = cinfo->cur_comp_info[cinfo->MCU_membership[number]];
+      int which = is_dc ? component->dc_tbl_no : component->ac_tbl_no;
+      if (which < 0 || which >= NUM_HUFF_TBLS) return;
+      const JHUFF_TBL *huffman = is_dc ? cinfo->dc_huff_tbl_ptrs[which] : cinfo->ac_huff_tbl_ptrs[which];
+      if (!huffman) return;
+      if (!of_number[which]) {
+        make_table(&tables->made[made], huffman, is_dc);
+        of_number[which] = &tables->made[made++];
+      }
+      (is_dc ? tables->dc : tables->ac)[number] = of_number[which];
+      tables->dc_needed[number] = component->component_needed;
+      /* A picture at an eighth of its size is made of the blocks' means alone. */
+      tables->ac_needed[number] = component->component_needed && component->DCT_scaled_size > 1;
+    }
+  }
+  tables->original = cinfo->entropy->decode_mcu;
+  cinfo->client_data = tables;
+  cinfo->entropy->decode_mcu = decode_mcu;
+}

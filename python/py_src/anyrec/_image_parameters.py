@@ -1,0 +1,339 @@
+"""MXNet's parameters of ``ImageRecordIter``, and the steps that they mean.
+
+:func:`read_parameters` checks what a caller gave, :func:`steps_of` says which steps of
+:mod:`anyrec.image` that is. Neither touches a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from . import image
+from .errors import InvalidArgument
+
+__all__ = ["Parameters", "of_channels", "read_parameters", "steps_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """MXNet's parameters, with its defaults."""
+
+    path_imgrec: str
+    """The ``.rec`` file; several with ``;`` between them; or a directory."""
+    data_shape: tuple[int, int, int]
+    """Channels (1, 3 or 4), height and width of a finished picture."""
+    batch_size: int
+    """Pictures in a batch."""
+    path_imgidx: str = ""
+    """The index file. Opening is quicker with it, and parts then have equal numbers of records."""
+    path_imglist: str = ""
+    """A list file whose labels are taken instead of the records' own, by their ids."""
+    label_width: int = 1
+    """Labels of a picture."""
+    preprocess_threads: int = 4
+    """Threads that decode; not more than there are cores."""
+    num_parts: int = 1
+    """How many share the file."""
+    part_index: int = 0
+    """Which share is read here."""
+    shuffle: bool = False
+    """Shuffle each epoch, the whole part."""
+    seed: int = 0
+    """Chooses the order."""
+    seed_aug: int | None = None
+    """Chooses what the random options do; as ``seed`` if none."""
+    round_batch: bool = True
+    """Fill the last batch with the records that come next; the next epoch goes on behind them."""
+    prefetch_buffer: int = 4
+    """Batches made ahead."""
+    dtype: str = "float32"
+    """``float32``, ``float16``, ``uint8`` (neither mean, std nor scale) or ``int8`` (mean only)."""
+    data_name: str = "data"
+    """The name in ``provide_data``."""
+    label_name: str = "softmax_label"
+    """The name in ``provide_label``."""
+    resize: int = -1
+    """Resize the shorter edge to this first."""
+    rotate: int = -1
+    """Turn by so many degrees; in place of ``max_rotate_angle``."""
+    max_rotate_angle: int = 0
+    """Turn by a random number of whole degrees, to either side."""
+    pad: int = 0
+    """Add so many pixels on every side."""
+    fill_value: int = 255
+    """What is added by ``pad``, and at the corners by turning."""
+    rand_crop: bool = False
+    """Crop at random rather than from the middle."""
+    random_resized_crop: bool = False
+    """Crop a random part and resize it to the shape."""
+    min_random_area: float = 1.0
+    """The smallest part, as a share of the picture."""
+    max_random_area: float = 1.0
+    """The largest."""
+    min_aspect_ratio: float | None = None
+    """The smallest ratio of the part's edges; 1 - ``max_aspect_ratio`` if none."""
+    max_aspect_ratio: float = 0.0
+    """The largest ratio; if there is no smallest, what it may be more or less than 1."""
+    brightness: float = 0.0
+    """Multiply with 1 - x to 1 + x."""
+    contrast: float = 0.0
+    """Draw away from the mean gray, or to it, by as much."""
+    saturation: float = 0.0
+    """Draw away from gray, or to it, by as much."""
+    random_h: int = 0
+    """Add up to so much to the hue (0 to 180)."""
+    random_s: int = 0
+    """Add up to so much to the saturation (0 to 255)."""
+    random_l: int = 0
+    """Add up to so much to the lightness (0 to 255)."""
+    pca_noise: float = 0.0
+    """Deviation of the noise along the colours' principal components."""
+    inter_method: int = 1
+    """Resize by: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic or area as it fits."""
+    mirror: bool = False
+    """Mirror every picture."""
+    rand_mirror: bool = False
+    """Mirror every other picture, at random."""
+    mean_r: float = 0.0
+    mean_g: float = 0.0
+    mean_b: float = 0.0
+    mean_a: float = 0.0
+    """What is subtracted from red, green, blue and alpha (of a gray picture: ``mean_r``)."""
+    std_r: float = 1.0
+    std_g: float = 1.0
+    std_b: float = 1.0
+    std_a: float = 1.0
+    """What they are then divided by."""
+    scale: float = 1.0
+    """What they are then multiplied with."""
+
+
+# Parameters of MXNet that change nothing here, whatever they say.
+_WITHOUT_EFFECT = frozenset({"verbose", "ctx", "device_id", "shuffle_chunk_seed"})
+
+# Parameters of MXNet that are taken as long as they do nothing.
+_DEFAULT_ONLY: dict[str, Any] = {
+    "aug_seq": "aug_default",
+    "max_crop_size": -1,
+    "max_img_size": 1e10,
+    "max_random_contrast": 0.0,
+    "max_random_illumination": 0.0,
+    "max_random_scale": 1.0,
+    "max_shear_ratio": 0.0,
+    "mean_img": "",
+    "min_crop_size": -1,
+    "min_img_size": 0.0,
+    "min_random_scale": 1.0,
+    "rotate_list": "",
+    "shuffle_chunk_size": 0,
+}
+
+_FILTERS = {
+    0: "cv-nearest",
+    1: "cv-linear",
+    2: "cv-cubic",
+    3: "cv-area",
+    4: "cv-lanczos4",
+    9: "cv-auto",
+}
+# Those by which turning is linear: area means so there, and so does what fits a picture that stays as large.
+_TURNED_LINEARLY = (1, 3, 9)
+
+_DTYPES = ("float32", "float16", "uint8", "int8")
+
+
+def read_parameters(given: Mapping[str, Any]) -> Parameters:
+    """Parameters as a caller gave them, checked.
+
+    >>> from anyrec._image_parameters import read_parameters
+    >>> p = read_parameters({"path_imgrec": "a.rec", "data_shape": [3, 8, 8], "batch_size": 2, "mirror": 1})
+    >>> p.data_shape, p.mirror, p.rand_crop
+    ((3, 8, 8), True, False)
+    """
+    known = {field.name: field for field in fields(Parameters)}
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in known:
+            values[name] = _converted(name, str(known[name].type), value)
+        elif name in _DEFAULT_ONLY:
+            _refuse_other_than(name, value, _DEFAULT_ONLY[name])
+        elif name not in _WITHOUT_EFFECT:
+            names = [*known, *_DEFAULT_ONLY, *_WITHOUT_EFFECT]
+            near = difflib.get_close_matches(name, names, 1)
+            raise InvalidArgument(
+                f"ImageRecordIter has no parameter {name}",
+                hint=f"is it {near[0]} that was meant?" if near else None,
+            )
+    for name, field in known.items():
+        if field.default is MISSING and name not in values:
+            raise InvalidArgument(f"ImageRecordIter needs {name}")
+    parameters = Parameters(**values)
+    _check(parameters)
+    return parameters
+
+
+def _refuse_other_than(name: str, value: Any, default: Any) -> None:
+    try:
+        same = type(default)(value) == default
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise InvalidArgument(
+            f"ImageRecordIter does not support {name}={value!r}: only {default!r}, its default, is taken"
+        )
+
+
+def _converted(name: str, kind: str, value: Any) -> Any:
+    """A value as its parameter has it. MXNet itself takes everything as text, so text is fine."""
+    wanted = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "text"}
+    base = kind.removesuffix(" | None")
+    try:
+        if value is None and base != kind:
+            return None
+        if base == "bool":
+            return _flag(value)
+        if base == "int":
+            return int(value) if isinstance(value, str) else operator.index(value)
+        if base == "float":
+            return float(value)
+        if base == "str":
+            return _text(name, value)
+        return _shape(value)
+    except (TypeError, ValueError) as error:
+        expected = wanted.get(base, "three numbers: channels, height and width")
+        raise InvalidArgument(f"ImageRecordIter: {name}={value!r} is not {expected}") from error
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, str):
+        value = int({"false": "0", "true": "1"}.get(value.lower(), value))
+    number = operator.index(value)
+    if number not in (0, 1):
+        raise ValueError
+    return number == 1
+
+
+def _text(name: str, value: Any) -> str:
+    if name == "dtype":
+        return "float32" if value is None else np.dtype(value).name
+    if name.startswith("path_"):
+        return os.fsdecode(value) if value is not None else ""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _shape(value: Any) -> tuple[int, int, int]:
+    if isinstance(value, str):
+        value = [int(number) for number in value.strip("()[] ").split(",") if number.strip()]
+    channels, height, width = (operator.index(number) for number in value)
+    return channels, height, width
+
+
+def _check(p: Parameters) -> None:
+    """Refuses values that mean nothing, or that nothing here does."""
+
+    def refuse(name: str, why: str, hint: str | None = None) -> None:
+        raise InvalidArgument(f"ImageRecordIter: {name}={getattr(p, name)!r}: {why}", hint=hint)
+
+    if p.data_shape[0] not in (1, 3, 4) or min(p.data_shape) < 1:
+        refuse("data_shape", "it is channels (1, 3 or 4), height and width")
+    if not p.path_imgrec:
+        raise InvalidArgument("ImageRecordIter needs path_imgrec")
+    for name in ("batch_size", "label_width", "preprocess_threads", "num_parts", "prefetch_buffer"):
+        if getattr(p, name) < 1:
+            refuse(name, "it is 1 or more")
+    if not 0 <= p.part_index < p.num_parts:
+        refuse("part_index", f"parts are numbered from 0 to {p.num_parts - 1}")
+    if p.dtype not in _DTYPES:
+        refuse("dtype", f"it is one of {', '.join(_DTYPES)}")
+    if p.resize < 1 and p.resize != -1:
+        refuse("resize", "it is the shorter edge, or -1")
+    if p.inter_method not in _FILTERS:
+        refuse("inter_method", f"it is one of {', '.join(map(str, _FILTERS))}")
+    if p.rotate < -1:
+        refuse("rotate", "MXNet does not turn by less than 0", f"turn by {p.rotate % 360}")
+    if (p.rotate > 0 or p.max_rotate_angle > 0) and p.inter_method not in _TURNED_LINEARLY:
+        refuse("inter_method", f"with rotate or max_rotate_angle it is one of {_TURNED_LINEARLY}")
+    for name in ("max_rotate_angle", "pad", "brightness", "contrast", "saturation", "pca_noise"):
+        if getattr(p, name) < 0:
+            refuse(name, "it is 0 or more")
+    if not 0 <= p.fill_value <= 255:
+        refuse("fill_value", "it is 0 to 255")
+    for name in ("std_r", "std_g", "std_b", "std_a"):
+        if getattr(p, name) == 0:
+            refuse(name, "nothing can be divided by it")
+    if p.random_resized_crop and p.rand_crop:
+        refuse("rand_crop", "it cannot be had together with random_resized_crop")
+    if p.random_resized_crop and not 0 < p.min_random_area <= p.max_random_area:
+        refuse("min_random_area", f"it is above 0, and not above max_random_area={p.max_random_area!r}")
+    if p.random_resized_crop and p.max_random_area > 1:
+        refuse("max_random_area", "a part is not larger than the picture")
+    low, high = _aspect(p)
+    if p.random_resized_crop and not 0 < low <= high:
+        refuse("max_aspect_ratio", f"the ratios {low} to {high} are no range above 0")
+    if not p.random_resized_crop and (low, high) != (1.0, 1.0):
+        refuse("max_aspect_ratio", "not supported without random_resized_crop")
+
+
+def _aspect(p: Parameters) -> tuple[float, float]:
+    if p.min_aspect_ratio is not None:
+        return p.min_aspect_ratio, p.max_aspect_ratio
+    return 1 - p.max_aspect_ratio, 1 + p.max_aspect_ratio
+
+
+def steps_of(p: Parameters) -> list[Any]:
+    """The steps that parameters mean, in MXNet's order.
+
+    >>> from anyrec._image_parameters import read_parameters, steps_of
+    >>> given = {"path_imgrec": "a.rec", "data_shape": (3, 224, 224), "batch_size": 64}
+    >>> [type(step).__name__ for step in steps_of(read_parameters({**given, "resize": 256}))]
+    ['Resize', 'CentreCrop', 'Normalise']
+    """
+    channels, height, width = p.data_shape
+    size, filter = (height, width), _FILTERS[p.inter_method]
+    area, aspect = (p.min_random_area, p.max_random_area), _aspect(p)
+    steps: list[Any] = []
+    if p.resize != -1:
+        steps.append(image.Resize(p.resize, filter=filter))
+    if p.rotate > 0:
+        steps.append(image.Rotate((p.rotate, p.rotate), fill=p.fill_value, law="mxnet"))
+    elif p.max_rotate_angle > 0:
+        steps.append(image.Rotate(p.max_rotate_angle, fill=p.fill_value, law="mxnet"))
+    if p.pad > 0:
+        steps.append(image.Pad(p.pad, fill=p.fill_value))
+    if p.random_resized_crop and (area, aspect) != ((1.0, 1.0), (1.0, 1.0)):
+        steps.append(image.RandomResizedCrop(size, area=area, aspect=aspect, filter=filter, law="mxnet"))
+    elif p.rand_crop:
+        steps.append(image.RandomCrop(size, enlarge=filter))
+    else:
+        steps.append(image.CentreCrop(size, enlarge=filter))
+    if p.brightness or p.contrast or p.saturation:
+        steps.append(image.Jitter(p.brightness, p.contrast, p.saturation, law="mxnet"))
+    if p.random_h or p.random_s or p.random_l:
+        steps.append(image.Hsl(p.random_h, p.random_s, p.random_l))
+    if p.pca_noise:
+        steps.append(image.PcaNoise(p.pca_noise))
+    if p.mirror:
+        steps.append(image.Flip(1.0))
+    elif p.rand_mirror:
+        steps.append(image.Flip(0.5))
+    if p.dtype.startswith("float"):
+        # MXNet multiplies with the scale what the mean was subtracted from before.
+        mean = tuple(p.scale * value for value in of_channels(p, "mean", channels))
+        steps.append(image.Normalise(mean, of_channels(p, "std", channels), scale=p.scale))
+    return steps
+
+
+def of_channels(p: Parameters, name: str, channels: int) -> tuple[float, ...]:
+    """``mean`` or ``std``, of each channel."""
+    return tuple(getattr(p, f"{name}_{colour}") for colour in "rgba"[:channels])
