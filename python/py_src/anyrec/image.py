@@ -277,6 +277,8 @@ class ImageLoader(Loader):
     :param apply: called with every finished sample (an array); what it returns takes its place. It runs
         in Python, one sample after the other: the threads do not help there.
     :param augment_seed: chooses what is random in the steps; ``seed`` does if it is not given.
+    :param max_bytes: bytes of the batches made ahead, at most. A thread makes one batch at a time, so
+        this also bounds how many threads can work.
     :param options: ``shuffle``, ``seed``, ``rank``, ``world``, ``threads``, ... of :class:`anyrec.Loader`.
     """
 
@@ -297,6 +299,7 @@ class ImageLoader(Loader):
         on_error: Literal["raise", "skip", "replace", "blank"] = "raise",
         apply: Callable[[Any], Any] | None = None,
         augment_seed: int | None = None,
+        max_bytes: int = 4 << 30,
         **options: Any,
     ) -> None:
         if (train is None) == (steps is None):
@@ -334,7 +337,7 @@ class ImageLoader(Loader):
             "lenient": lenient,
             "augment_seed": augment_seed,
         }
-        super().__init__(data, batch_size, on_error=on_error, labels=True, **options)
+        super().__init__(data, batch_size, on_error=on_error, labels=True, max_bytes=max_bytes, **options)
 
     def _native_options(self) -> dict[str, Any]:
         return {**super()._native_options(), "images": self._images}

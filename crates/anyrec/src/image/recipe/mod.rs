@@ -129,13 +129,15 @@ impl Recipe {
             None => [(1.0, 0.0); PIXEL],
             Some(normalise) => scale_of(normalise, channels)?,
         };
-        let mut decode = DecodeOptions::default();
-        decode.exif_orientation = form.exif_orientation;
-        decode.lenient_jpeg = form.lenient;
-        decode.color = match channels {
-            1 => Color::Gray,
-            3 => Color::Rgb,
-            _ => Color::AsStored,
+        let decode = DecodeOptions {
+            exif_orientation: form.exif_orientation,
+            lenient_jpeg: form.lenient,
+            color: match channels {
+                1 => Color::Gray,
+                3 => Color::Rgb,
+                _ => Color::AsStored,
+            },
+            ..DecodeOptions::default()
         };
         Ok(Recipe { steps, form, decode, scale })
     }

@@ -1,5 +1,7 @@
 //! Recipes against their steps done one by one on whole pictures.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 use super::*;
 use crate::ErrorKind;
 use crate::image::{self, Filter, Picture, Samples, encode_jpeg, encode_png};
@@ -173,7 +175,10 @@ fn mxnets_law_falls_back_to_the_middle() {
 fn a_quarter_turn_moves_every_pixel_of_a_square() {
     let picture = waves(21, 21);
     let png = encode_png(&picture, 1).unwrap();
-    let steps = vec![Step::Rotate { degrees: (90.0, 90.0), fill: 0, law: Law::Torchvision }, Step::CentreCrop((21, 21).into())];
+    let steps = vec![
+        Step::Rotate { degrees: (90.0, 90.0), fill: 0, law: Law::Torchvision },
+        Step::CentreCrop((21, 21).into()),
+    ];
     let turned = bytes(picture.turned(image::Orientation::QuarterLeft));
     assert_eq!(make(&png, steps, (21, 21), 0), turned);
 }
