@@ -18,6 +18,10 @@ const LIGHTNING: [&str; 6] = [
     "PyYAML",
 ];
 
+/// What pictures are compared with (by itself, for the same reason), and photographs: all that is used
+/// of the package that has them.
+const PICTURES: [&str; 3] = ["--no-deps", "torchvision==0.15.2", "scikit-learn==1.5.2"];
+
 /// Newer interpreters on which the wheel is tried too, where the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
@@ -43,6 +47,7 @@ pub fn test() -> Result<(), Failure> {
     let python = Environment::make("target/python-venv", &interpreter(), true)?;
     python.install(&TEST_PACKAGES)?;
     python.install(&LIGHTNING)?;
+    python.install(&PICTURES)?;
     python.replace_package(&wheel)?;
     python.run(&["-m", "mypy"], &folder)?;
     let stubtest = ["-m", "mypy.stubtest", "anyrec._anyrec", "--allowlist", "stubtest_allowlist.txt"];
