@@ -14,6 +14,13 @@ import numpy as np
 BATCH = 256
 SOURCE_BYTES = 32 << 20
 
+IMAGE_BATCH = 64
+IMAGE_SIZE = 224
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+"""What pictures are normalised with, of values up to 255."""
+TIMES_OVER = 4
+"""How often the image rows' photos are stored, so that an epoch is not over at once."""
+
 
 @dataclass(frozen=True)
 class Set:

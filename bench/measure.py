@@ -15,6 +15,7 @@ from pathlib import Path
 
 import cache
 import numpy as np
+from data import IMAGE_BATCH, IMAGE_SIZE
 
 NOT_READ = 0.02
 """The part of a file that may be in memory when it is to be cold."""
@@ -216,9 +217,43 @@ def array(peer, task, records):
     return {"seconds": seconds, "bytes": done * size, "records": done}
 
 
+def images(peer, task, records):
+    """Photos as finished batches, one after the other, through the ends of epochs."""
+    options = {name: Path(value) if name in ("path", "folder") else value for name, value in task["options"].items()}
+    for path in (options[name] for name in ("path", "folder") if name in options):
+        cache.warm(path)
+    batches = peer.images(**options)
+    check_images(peer.as_array(next(batches)))
+    # What was made ahead meanwhile does not count: for a while batches are taken as fast as they come.
+    take(batches, task["seconds"] / 2)
+    done, seconds = take(batches, task["seconds"])
+    batches.close()
+    return {"seconds": seconds, "bytes": 0, "records": done * IMAGE_BATCH}
+
+
+def take(batches, minimum):
+    """Takes batches for so long; gives how many there were and in which time."""
+    done, seconds = 0, 0.0
+    start = time.perf_counter()
+    while seconds < minimum:
+        held = next(batches)  # noqa: F841
+        done += 1
+        seconds = time.perf_counter() - start
+    return done, seconds
+
+
+def check_images(found):
+    """A batch is what all contestants have to make of the photos."""
+    wanted = (IMAGE_BATCH, 3, IMAGE_SIZE, IMAGE_SIZE)
+    if found.shape != wanted or found.dtype != np.float32:
+        raise RuntimeError(f"a batch is {found.dtype} of {found.shape} instead of float32 of {wanted}")
+    if not (abs(found.mean()) < 1 and 0.5 < found.std() < 2 and -2.2 < found.min() and found.max() < 2.7):
+        raise RuntimeError("a batch is not normalised")
+
+
 KINDS = {
     each.__name__: each
-    for each in (prepare, random, cold, scan, open_one, write, epoch, resume, memory, array)
+    for each in (prepare, random, cold, scan, open_one, write, epoch, resume, memory, array, images)
 }
 
 

@@ -15,7 +15,7 @@ import traceback
 import measure
 from data import Records, Set
 
-DISTRIBUTIONS = {"lance": "pylance", "streaming": "mosaicml-streaming"}
+DISTRIBUTIONS = {"dali": "nvidia-dali-cuda120", "lance": "pylance", "streaming": "mosaicml-streaming"}
 
 
 def main():

@@ -111,8 +111,12 @@ def rates(row: dict) -> list[float]:
 # Rows
 
 
-def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
-    """All rows, in the order of the issue's table. `arrays` has the paths of the IDX files."""
+def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Row]:
+    """All rows, in the order of the issues' tables.
+
+    `arrays` has the paths of the IDX files; `photos` the `.rec` file of the photos, the folder of
+    the files themselves, and how many of these count.
+    """
     stores = tuple(by(name) for name in STORES)
     views = by("lmdb", "lmdb views", views=True)
     arrow_views = by("datasets", "datasets views", views=True)
@@ -129,6 +133,8 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
 
     small_buffer = by("limit", "limit_small_buffer", do="pread", format="ffr", buffer="record")
     memcpy = by("limit", "memcpy", do="memcpy")
+    files = {"folder": photos["folder"], "count": photos["count"]}
+    record_file = {"path": photos["path"], "threads": 2}
     return [
         Row("A1", ".ffr, random batches, 1 thread", "random", "A", "bytes/s",
             ours=by("anyrec", format="ffr", threads=1), limit=pread("ffr"), peers=stores,
@@ -222,4 +228,12 @@ def rows(quick: bool, arrays: dict[str, str]) -> list[Row]:
               ("A", "rec"), ("A", "ffr"), ("A", "grail"), ("B", "rec"), ("B", "ffr"), ("T", "zstd"))),
         Row("M1", "scan of idx3", "memory", "", "MB", ours=by("anyrec", path=arrays["large"]), fresh=True,
             targets=(memory_under(64),)),
+        Row("I1", ".rec of photos to training batches, 2 threads", "images", "", "images/s",
+            ours=by("anyrec", **record_file),
+            limit=by("simplejpeg", "libjpeg-turbo, decoding only", **files, threads=2),
+            peers=(by("dali", "DALI on the CPU", **record_file), by("mxnet", "ImageRecordIter", **record_file),
+                   *(by("torchvision", f"{decode}, 2 workers", **files, decode=decode, workers=2)
+                     for decode in ("torchvision.io", "PIL"))),
+            extra={"seconds": 1 if quick else 5},
+            targets=(over_limit(1), over_peer(2.4, "ImageRecordIter"))),
     ]  # fmt: skip

@@ -15,13 +15,14 @@ import time
 from pathlib import Path
 
 import machine
+import photos
 import report
 import rows as table
-from data import noise, sets
+from data import TIMES_OVER, noise, sets
 from worker import Failed, Workers
 
 PREPARE_SECONDS = 900
-UNITS = {"bytes/s": "bytes", "records/s": "records", "blocks/s": "blocks", "1/s": "records"}
+UNITS = {"bytes/s": "bytes", "records/s": "records", "blocks/s": "blocks", "images/s": "records", "1/s": "records"}
 
 
 def main():
@@ -30,9 +31,17 @@ def main():
     chosen_sets = sets(arguments.quick)
     make_place(folder, chosen_sets)
     arrays = make_arrays(folder, arguments.quick)
-    rows = [row for row in table.rows(arguments.quick, arrays) if not arguments.only or row.id in arguments.only]
+    pictures = {
+        "path": str(folder / "photos.rec"),
+        "folder": str(arguments.data / "photos"),
+        "count": photos.COUNT // 2 if arguments.quick else photos.COUNT,
+    }
+    rows = table.rows(arguments.quick, arrays, pictures)
+    rows = [row for row in rows if not arguments.only or row.id in arguments.only]
     workers = Workers(dict(arguments.python), dict(arguments.missing), arguments.data / "logs", arguments.limit)
     run = Run(arguments, folder, chosen_sets, workers)
+    if any(row.kind == "images" for row in rows):
+        run.missing["images"] = make_photos(**pictures)
     results = []
     try:
         for id in dict.fromkeys(row.id for row in rows):
@@ -100,6 +109,22 @@ def make_arrays(folder, quick):
     return paths
 
 
+def make_photos(path, folder, count):
+    """The photos, and a `.rec` file that has all of them several times; gives the reason if that fails."""
+    import anyrec
+
+    path = Path(path)
+    try:
+        found = photos.photos(Path(folder), count)
+    except photos.CannotFetch as reason:
+        return f"there are no photos: {reason}"
+    if not path.exists() or path.stat().st_mtime < found[-1].stat().st_mtime:
+        with anyrec.create(str(path), overwrite=True) as writer:
+            for number, photo in enumerate(found * TIMES_OVER):
+                writer.write(photo.read_bytes(), key=number, label=number % count)
+    return None
+
+
 class Run:
     """Measures rows, and remembers who has prepared what."""
 
@@ -109,6 +134,8 @@ class Run:
         self._sets = chosen_sets
         self._workers = workers
         self._prepared = {}
+        self.missing = {}
+        """Why a kind of work cannot be done by anybody."""
         self._minimum, self._maximum = (0.1, 0.5) if arguments.quick else (0.5, 4)
 
     def measure(self, rows):
@@ -143,6 +170,8 @@ class Run:
 
     def _prepare(self, row, contestant):
         """Has a contestant's files made; gives the reason if that fails."""
+        if self.missing.get(row.kind):
+            return self.missing[row.kind]
         if not row.data or row.kind == "write" or contestant.peer == "limit":
             return None
         options = dict(contestant.options)

@@ -1,6 +1,7 @@
 """anyrec itself, through its Python interface. Everything that is called of it is named here."""
 
 import anyrec
+from data import IMAGE_BATCH, IMAGE_SIZE
 
 from .base import Peer
 
@@ -63,6 +64,14 @@ class Contestant(Peer):
             return next(iter(found))
 
         return first_batch
+
+    def images(self, path, threads):
+        found = anyrec.ImageLoader(
+            str(path), IMAGE_BATCH, IMAGE_SIZE, train=True, shuffle=True, seed=1, threads=threads, drop_last=True
+        )
+        while True:
+            for batch in found:
+                yield batch.data
 
     def array(self, path, mapped=False):
         return anyrec.idx.read(str(path), mapped=mapped)

@@ -52,6 +52,14 @@ class Peer:
         """Looks at every page of an epoch's batch; gives the bytes it holds."""
         raise NotImplementedError
 
+    def images(self, **options: Any) -> Iterator[Any]:
+        """Photos without end, in finished batches: shuffled, cut at random, flipped, normalised."""
+        raise NotImplementedError
+
+    def as_array(self, batch: Any) -> Any:
+        """A batch of :meth:`images` as a NumPy array: to check it, outside the timed part."""
+        return batch
+
     def array(self, path: Path, **options: Any) -> Any:
         """An IDX file of bytes as an array."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
-"""MXNet's own `recordio`, on the `.rec` and `.idx` that anyrec wrote."""
+"""MXNet's own `recordio` and `ImageRecordIter`, on the `.rec` and `.idx` that anyrec wrote."""
 
-from mxnet import recordio
+from data import IMAGE_BATCH, IMAGE_SIZE, MEAN, STD
+from mxnet import io, recordio
 
 from .base import Peer
 
@@ -28,3 +29,29 @@ class Contestant(Peer):
 
     def close(self, file):
         file.close()
+
+    def images(self, path, threads):
+        iterator = io.ImageRecordIter(
+            path_imgrec=str(path),
+            path_imgidx=str(path.with_suffix(".idx")),
+            data_shape=(3, IMAGE_SIZE, IMAGE_SIZE),
+            batch_size=IMAGE_BATCH,
+            shuffle=True,
+            preprocess_threads=threads,
+            random_resized_crop=True,
+            min_random_area=0.08,
+            max_random_area=1.0,
+            min_aspect_ratio=3 / 4,
+            max_aspect_ratio=4 / 3,
+            rand_mirror=True,
+            **{f"mean_{each}": value for each, value in zip("rgb", MEAN)},
+            **{f"std_{each}": value for each, value in zip("rgb", STD)},
+        )
+        while True:
+            for batch in iterator:
+                batch.data[0].wait_to_read()
+                yield batch.data[0]
+            iterator.reset()
+
+    def as_array(self, batch):
+        return batch.asnumpy()

@@ -285,7 +285,8 @@ def test_jitter_is_its_parts_in_any_order() -> None:
         found = min(expected, key=lambda order: difference(result, expected[order])[0])
         assert difference(result, expected[found])[0] <= 1.5
         orders.add(found)
-    assert len(orders) == 6
+    # Brightness first, the other two come to nearly the same in either order.
+    assert len(orders) >= 5
 
 
 @pytest.mark.parametrize("degrees", [0, 30, -75, 90, 180])
@@ -331,8 +332,8 @@ def test_hsl_moves_lightness_and_keeps_gray_gray() -> None:
 
 
 def coordinates(side: int) -> Image.Image:
-    """Red tells the column, green the row."""
-    x, y = np.meshgrid(np.arange(side), np.arange(side))
+    """Red tells the column, green the row, twice."""
+    x, y = 2 * np.array(np.meshgrid(np.arange(side), np.arange(side)))
     return Image.fromarray(np.stack([x, y, x * 0], axis=2).astype(np.uint8))
 
 
@@ -342,9 +343,9 @@ def test_crops_and_flips_are_distributed_as_torchvisions() -> None:
     steps = [RandomResizedCrop(out), Flip()]
     loader = anyrec.ImageLoader(path, 1000, out, steps=steps, dtype="float32", layout="NHWC", seed=5)
     data = np.concatenate([next(iter(loader)).data for _ in range(count // 1000)])
-    # The first and the last column are the means of a part's first and last 1/16.
-    across = (data[:, 8, -1, 0] - data[:, 8, 0, 0]) * out / (out - 1)
-    down = (data[:, -1, 8, 1] - data[:, 0, 8, 1]) * out / (out - 1)
+    # Columns 4 and 11 are 7/16 of a part's width apart; those at the border see one side only.
+    across = (data[:, 8, 11, 0] - data[:, 8, 4, 0]) / 2 * out / 7
+    down = (data[:, 11, 8, 1] - data[:, 4, 8, 1]) / 2 * out / 7
     flipped, width, height = across < 0, np.abs(across), down
     assert abs(flipped.mean() - 0.5) < 0.02
     area, aspect = width * height / side**2, width / height
@@ -358,7 +359,8 @@ def test_crops_and_flips_are_distributed_as_torchvisions() -> None:
         assert abs(ours.mean() / theirs.mean() - 1) < 0.02
         for quantile in (0.1, 0.25, 0.5, 0.75, 0.9):
             assert abs(np.quantile(ours, quantile) - np.quantile(theirs, quantile)) < 0.02
-    left = np.where(flipped, data[:, 8, -1, 0], data[:, 8, 0, 0]) - width / 32
+    # The middle of columns 7 and 8 is that of the part.
+    left = (data[:, 8, 7, 0] + data[:, 8, 8, 0]) / 4 + 0.5 - width / 2
     room = side - width
     assert abs((left / np.maximum(room, 1))[room > 20].mean() - 0.5) < 0.02
 
@@ -500,7 +502,9 @@ def broken(number: int) -> tuple[bytes, bool]:
     if kind == 4:
         progressive = encoded(photographs()[0].crop((0, 0, 200, 150)), "JPEG", progressive=True)
         scans = [at for at in range(len(progressive)) if progressive[at : at + 2] == b"\xff\xda"]
-        return progressive[: scans[1]] + b"\xff\xd9", False
+        if number % 16 == 4:
+            return progressive[: chance.choice(scans[1:])] + b"\xff\xd9", True
+        return progressive[: chance.choice(scans[2:]) - 40], False
     if kind == 5:
         return encoded(photographs()[0].crop((0, 0, 60, 50)).convert("CMYK"), "JPEG"), True
     if kind == 6:
@@ -519,17 +523,18 @@ def broken_file(path: str) -> list[bool]:
 def test_broken_pictures_are_skipped_or_blank_and_named(train: bool) -> None:
     good = broken_file("broken.rec")
     bad = [number for number, fine in enumerate(good) if not fine]
+    assert len(bad) == 112
     skipping = anyrec.ImageLoader("broken.rec", 40, 32, train=train, on_error="skip")
     indices = [int(index) for batch in skipping for index in batch.indices]
     assert [number for number in range(200) if number not in indices] == bad
-    assert skipping.failed == len(bad) == 125
+    assert skipping.failed == len(bad)
     epoch, record, error = skipping.errors[0]
     assert (epoch, record) == (0, 0) and "broken.rec" in str(error) and "record 0" in str(error)
     blank = anyrec.ImageLoader("broken.rec", 40, 32, train=train, on_error="blank")
     for batch in blank:
         for label, sample in zip(batch.labels, batch.data, strict=True):
             assert sample.any() == good[int(label)]
-    assert blank.failed == 125
+    assert blank.failed == len(bad)
     with pytest.raises(anyrec.AnyrecError, match=r"broken.rec: .*record 0"):
         next(iter(anyrec.ImageLoader("broken.rec", 40, 32, train=train)))
 

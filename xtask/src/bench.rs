@@ -8,13 +8,19 @@ use crate::run::{Failure, cargo, command, root};
 use std::path::{Path, PathBuf};
 
 /// Peers with an environment of their own, from `bench/peers/NAME.txt`.
-const PEERS: [&str; 6] = ["array_record", "datasets", "lance", "lmdb", "streaming", "webdataset"];
+const PEERS: [&str; 8] =
+    ["array_record", "dali", "datasets", "lance", "lmdb", "simplejpeg", "streaming", "webdataset"];
 /// Contestants that need nothing but what anyrec's own environment has.
-const WITH_ANYREC: [&str; 4] = ["anyrec", "limit", "numpy", "torch"];
+const WITH_ANYREC: [&str; 5] = ["anyrec", "limit", "numpy", "torch", "torchvision"];
+/// Debian's package of the one peer whose Debian package nothing else needs.
+const TORCHVISION: &str = "python3-torchvision";
 
 pub fn run(options: &[&str]) -> Result<(), Failure> {
     if let Err(failure) = setup::packages() {
         eprintln!("xtask: there will be no torch and no Fashion-MNIST: {failure}");
+    }
+    if let Err(failure) = setup::install(&[TORCHVISION]) {
+        eprintln!("xtask: there will be no torchvision: {failure}");
     }
     let python = anyrec_python()?;
     cargo(&["build", "--release", "--package", "anyrec-bench-limit"])?;

@@ -23,12 +23,7 @@ pub fn folder() -> PathBuf {
 
 /// Installs the Debian packages that are missing, which takes root.
 pub fn packages() -> Result<(), Failure> {
-    let is_installed = |package: &&str| {
-        output_of("dpkg-query", &["--show", "--showformat=${db:Status-Abbrev}", package])
-            .is_some_and(|status| status.starts_with("ii"))
-    };
-    let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
-    install(&missing)
+    install(&PACKAGES)
 }
 
 /// Installs nasm, with which the JPEG code gets its assembly on x86. Without it that code is built
@@ -46,7 +41,13 @@ pub fn nasm() {
     }
 }
 
-fn install(missing: &[&str]) -> Result<(), Failure> {
+/// Installs those of the given Debian packages that are missing, which takes root.
+pub fn install(wanted: &[&str]) -> Result<(), Failure> {
+    let is_installed = |package: &&str| {
+        output_of("dpkg-query", &["--show", "--showformat=${db:Status-Abbrev}", package])
+            .is_some_and(|status| status.starts_with("ii"))
+    };
+    let missing: Vec<&str> = wanted.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -58,7 +59,7 @@ fn install(missing: &[&str]) -> Result<(), Failure> {
         )));
     }
     command("apt-get", &["update"]).run()?;
-    let arguments = [&["install", "-y", "--no-install-recommends"], missing].concat();
+    let arguments = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
     command("apt-get", &arguments).env("DEBIAN_FRONTEND", "noninteractive").run()
 }
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Packs a folder of pictures with `anyrec im2rec`, trains a small network from the `.rec` file, stops in
+the middle, and goes on.
+
+    python examples/image_training.py [--steps 60] [--stop 25] [--anyrec PROGRAM]
+
+Needs the anyrec wheel, the `anyrec` program (`cargo build --release` makes it), torch and Pillow. The
+pictures are drawn here: discs, squares and stripes, in a folder a class. Pictures are decoded, cut at
+random, flipped and normalised by `anyrec.torch.ImageLoader`; the random numbers of that go with the
+loader's state. So the run that was stopped must have the same losses, to the last bit, as one that
+was never stopped. Exits with 1 if it has not.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import anyrec.torch
+import torch
+from PIL import Image, ImageDraw
+
+CLASSES = ("discs", "squares", "stripes")
+PICTURES = 150
+"""Of every class."""
+BATCH, SIZE = 32, 48
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def draw(folder: Path) -> None:
+    """A folder a class, with its pictures."""
+    chance = random.Random(1)
+    for name in CLASSES:
+        (folder / name).mkdir(parents=True)
+        for number in range(PICTURES):
+            dark, bright = ([chance.randrange(base, base + 100) for _ in range(3)] for base in (0, 150))
+            picture = Image.new("RGB", (chance.randrange(90, 130), chance.randrange(70, 100)), tuple(dark))
+            pen = ImageDraw.Draw(picture)
+            left, top, size = chance.randrange(30), chance.randrange(20), chance.randrange(40, 60)
+            if name == "discs":
+                pen.ellipse((left, top, left + size, top + size), tuple(bright))
+            elif name == "squares":
+                pen.rectangle((left, top, left + size, top + size), tuple(bright))
+            else:
+                for at in range(left - 30, picture.width, 16):
+                    pen.line((at, 0, at + top, picture.height), tuple(bright), 7)
+            picture.save(folder / name / f"{number:03}.jpg", quality=90)
+
+
+def pack(program: str, pictures: Path, prefix: Path) -> Path:
+    """Lists the pictures, one label a folder, and packs them; gives the `.rec` file."""
+    subprocess.run([program, "im2rec", "--list", "--recursive", prefix, pictures], check=True)
+    subprocess.run([program, "im2rec", "--resize", "64", "--quality", "90", prefix, pictures], check=True)
+    return prefix.with_suffix(".rec")
+
+
+class Run:
+    """A model, its optimizer and the loader that feeds it: what a checkpoint holds."""
+
+    def __init__(self, path: Path) -> None:
+        torch.manual_seed(1)
+        layers: list[torch.nn.Module] = []
+        for before, after in ((3, 8), (8, 16), (16, 32)):
+            layers += [torch.nn.Conv2d(before, after, 3, 2, 1), torch.nn.BatchNorm2d(after), torch.nn.ReLU()]
+        self.model = torch.nn.Sequential(
+            *layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, len(CLASSES))
+        )
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+        self.loader = anyrec.torch.ImageLoader(
+            path, BATCH, SIZE, train=True, shuffle=True, seed=1, threads=2, drop_last=True
+        )
+
+    def parts(self) -> dict:
+        return {"model": self.model, "optimizer": self.optimizer, "loader": self.loader}
+
+    def save(self, path: Path) -> None:
+        torch.save({name: part.state_dict() for name, part in self.parts().items()}, path)
+
+    def load(self, path: Path) -> None:
+        saved = torch.load(path)
+        for name, part in self.parts().items():
+            part.load_state_dict(saved[name])
+
+    def train(self, steps: int) -> list[float]:
+        """So many steps from wherever the loader stands, through the ends of epochs; their losses."""
+        losses: list[float] = []
+        self.model.train()
+        while True:
+            for batch in self.loader:
+                loss = torch.nn.functional.cross_entropy(self.model(batch.data), batch.labels.long())
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                losses.append(loss.item())
+                if len(losses) == steps:
+                    return losses
+
+
+def accuracy(model: torch.nn.Module, path: Path) -> float:
+    """The part of the pictures, uncut, that the model tells apart."""
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for batch in anyrec.torch.ImageLoader(path, BATCH, SIZE, train=False):
+            right += int((model(batch.data).argmax(1) == batch.labels.long()).sum())
+    return right / (PICTURES * len(CLASSES))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--steps", type=int, default=60, help="of the whole run (an epoch has 14)")
+    parser.add_argument("--stop", type=int, default=25, help="after so many steps one run is interrupted")
+    parser.add_argument("--anyrec", metavar="PROGRAM", default=program(), help="the command line")
+    arguments = parser.parse_args()
+    if arguments.anyrec is None:
+        sys.exit("there is no program `anyrec`: make it with `cargo build --release`, or give --anyrec")
+
+    with tempfile.TemporaryDirectory() as scratch:
+        draw(Path(scratch) / "pictures")
+        path = pack(arguments.anyrec, Path(scratch) / "pictures", Path(scratch) / "shapes")
+        expected = Run(path).train(arguments.steps)
+
+        checkpoint = Path(scratch) / "checkpoint.pt"
+        first = Run(path)
+        found = first.train(arguments.stop)
+        first.save(checkpoint)
+        del first
+        second = Run(path)
+        second.load(checkpoint)
+        print(f"going on at epoch {second.loader.epoch}, step {second.loader.step}")
+        found += second.train(arguments.steps - arguments.stop)
+        right = accuracy(second.model, path)
+
+    for step in range(0, arguments.steps, max(arguments.steps // 10, 1)):
+        mark = "  (resumed)" if step >= arguments.stop else ""
+        print(f"step {step:4}  loss {expected[step]:.6f}  {found[step]:.6f}{mark}")
+    print(f"accuracy on the uncut pictures {right:.1%}")
+    if found != expected:
+        step = next(step for step in range(arguments.steps) if found[step] != expected[step])
+        sys.exit(f"the losses differ from step {step} on: {expected[step]!r} became {found[step]!r}")
+    print(f"all {arguments.steps} losses are the same, stopped after {arguments.stop} or not")
+
+
+def program() -> str | None:
+    """The command line: what is installed, or what cargo made here."""
+    built = [ROOT / "target" / kind / "anyrec" for kind in ("release", "debug")]
+    return shutil.which("anyrec") or next((str(path) for path in built if path.exists()), None)
+
+
+if __name__ == "__main__":
+    main()
