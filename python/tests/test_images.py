@@ -268,7 +268,7 @@ def test_hue_turns_as_torchvisions(turn: float) -> None:
 def test_jitter_is_its_parts_in_any_order() -> None:
     picture = photographs()[0].crop((0, 0, 100, 100))
     factors = {"brightness": 1.3, "contrast": 0.6, "saturation": 1.4}
-    both = {name: (factor, factor) for name, factor in factors.items()}
+    both: dict[str, Any] = {name: (factor, factor) for name, factor in factors.items()}
     adjust = {name: getattr(functional, f"adjust_{name}") for name in factors}
     orders = set()
     path = write("jitter.rec", [encoded(picture, "PNG")])

@@ -231,7 +231,7 @@ def test_damaged_records_are_raised_skipped_or_replaced() -> None:
     assert all(isinstance(error, anyrec.CorruptRecord) for _, _, error in skipping.errors)
     replacing = anyrec.Loader("a.ffr", 5, on_error="replace")
     assert numbers(replacing)[::3] == [[0, 1, 3, 3, 4], [15, 16, 17, 18, 15]]
-    with pytest.raises(ValueError, match="raise, skip or replace"):
+    with pytest.raises(ValueError, match="raise, skip, replace or blank"):
         anyrec.Loader("a.ffr", 5, on_error="ignore")  # type: ignore[arg-type]
 
 

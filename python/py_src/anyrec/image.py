@@ -347,7 +347,8 @@ class ImageLoader(Loader):
         if loaded is None:
             return None
         memory, indices, labels, ids, padding = loaded
-        data: npt.NDArray[Any] = np.frombuffer(memory, self.dtype).reshape(len(indices), *self.shape)
+        values: npt.NDArray[Any] = np.frombuffer(memoryview(memory), self.dtype)
+        data = values.reshape(len(indices), *self.shape)
         if self.apply is not None:
             data = np.stack([self.apply(sample) for sample in data])
         return ImageBatch(data, labels, indices, ids, padding)
