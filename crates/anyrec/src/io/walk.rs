@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 /// Bytes left behind before they are given back: few enough to stay small, enough to ask rarely.
 const RELEASE: u64 = 16 << 20;
-/// Bytes that another thread brings in ahead of a walk at a time.
+/// Bytes that another thread brings in ahead of a walk, once it has gone that far.
 const AHEAD: u64 = 4 << 20;
-/// The first bytes of a walk, for which no other thread is asked.
-const FIRST: u64 = 1 << 20;
 
 /// Lets a source bring in what comes next while the caller is at work, and give back what lies
 /// behind: so a walk waits little, and over a mapped file keeps little of it in memory.
@@ -23,7 +21,7 @@ pub(super) struct Walk {
 impl Walk {
     /// A walk that begins there.
     pub(super) fn from(offset: u64) -> Self {
-        Walk { released: offset, asked: offset.saturating_add(FIRST) }
+        Walk { released: offset, asked: offset.saturating_add(AHEAD) }
     }
 
     /// The walk has come to `offset`.

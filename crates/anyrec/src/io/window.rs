@@ -103,6 +103,11 @@ impl Window {
         self.offset
     }
 
+    /// Length of the source; unknown on a stream.
+    pub fn length(&self) -> Option<u64> {
+        self.length
+    }
+
     /// Bytes from here to the end; unknown on a stream.
     pub fn remaining(&self) -> Option<u64> {
         self.length.map(|length| length.saturating_sub(self.offset))
