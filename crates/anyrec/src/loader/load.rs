@@ -72,11 +72,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// The batch of the step that begins at `consumed`, and the records that failed.
-    pub fn load(&self, epoch: u64, consumed: u64) -> Result<(Loaded, Vec<Failure>)> {
+    /// The batch of the step that begins at `consumed`, read by up to `threads` threads, and the
+    /// records that failed.
+    pub fn load(&self, epoch: u64, consumed: u64, threads: usize) -> Result<(Loaded, Vec<Failure>)> {
         let mut indices = Vec::new();
         let padding = self.plan.fill(epoch, consumed, &mut indices);
-        let error = match self.read(&indices) {
+        let error = match self.read(&indices, threads) {
             Ok((records, labels)) => return Ok((Loaded { records, indices, labels, padding }, Vec::new())),
             Err(error) if self.on_error == OnError::Raise => return Err(error),
             Err(error) => error,
@@ -84,7 +85,7 @@ impl Job {
         let mut failures = Vec::new();
         let mut good = Vec::with_capacity(indices.len());
         for &record in &indices {
-            let outcome = self.read(&[record]);
+            let outcome = self.read(&[record], 1);
             good.push(outcome.is_ok());
             match outcome {
                 Ok((records, _)) => self.recycler.give(records),
@@ -107,14 +108,14 @@ impl Job {
         if kept.is_empty() {
             return Err(error);
         }
-        let (records, labels) = self.read(&kept)?;
+        let (records, labels) = self.read(&kept, threads)?;
         Ok((Loaded { records, indices: kept, labels, padding }, failures))
     }
 
     /// Reads records and makes of them what was asked for.
-    fn read(&self, indices: &[u64]) -> Result<(Batch, Option<Vec<Option<Label>>>)> {
+    fn read(&self, indices: &[u64], threads: usize) -> Result<(Batch, Option<Vec<Option<Label>>>)> {
         let mut records = self.recycler.take();
-        self.source.fill(indices, &mut records)?;
+        self.source.fill(indices, &mut records, threads)?;
         let labels = self.labels.then(|| {
             let label = |(&index, record): (&u64, &[u8])| Ok(self.source.tags(index, record)?.label);
             indices.iter().zip(records.iter()).map(label).collect::<Result<Vec<_>>>()
