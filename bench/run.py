@@ -109,7 +109,7 @@ class Run:
         self._sets = chosen_sets
         self._workers = workers
         self._prepared = {}
-        self._minimum, self._maximum = (0.1, 0.5) if arguments.quick else (0.5, 4)
+        self._minimum, self._maximum = (0.1, 0.25) if arguments.quick else (0.5, 4)
 
     def measure(self, rows):
         """Measures rows of one id together; gives their results."""
