@@ -263,7 +263,7 @@ def test_what_is_kept_of_an_iteration_does_not_change() -> None:
     assert all(part == words[i][2:] for i, part in slices.items())
     assert list(anyrec.open("many.ffr")) == words
     one = iter(anyrec.open("many.ffr"))
-    assert (next(one), next(one), next(one)) == tuple(words[:3])
+    assert [next(one), next(one), next(one)] == words[:3]
 
 
 def test_damage_is_raised_in_its_place_and_the_records_around_it_are_given() -> None:
