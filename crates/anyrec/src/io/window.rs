@@ -5,6 +5,7 @@
 //! really arrive, so a length field that lies cannot make it allocate. What lies behind the window
 //! is given back, so that a walk over a mapped file does not keep all of it in memory.
 
+use super::copy::bring_near;
 use super::read_at::{RangeRead, ReadAt};
 use super::walk::Walk;
 use crate::error::{Error, Result};
@@ -18,6 +19,11 @@ const FETCH: usize = 1 << 20;
 /// How often a walk over a mapped file looks whether that is still as long: reading what was cut off
 /// would end the process.
 const CHECK: u64 = 1 << 20;
+
+/// How far ahead of a walk the processor is asked for bytes, and for how many lines of them: about as
+/// many as a small record has. By itself it stops at the end of every page.
+const NEAR: usize = 2 << 10;
+const NEAR_LINES: usize = 10;
 
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
@@ -148,8 +154,11 @@ impl Window {
     pub fn skip(&mut self, count: u64) -> Result<u64> {
         let left = self.remaining().map_or(count, |remaining| count.min(remaining));
         match (&self.memory, &self.origin) {
-            (Some(_), Origin::Source(source)) => {
+            (Some(memory), Origin::Source(source)) => {
                 self.offset += left;
+                let soon =
+                    usize::try_from(self.offset).ok().and_then(|at| memory.get(at.checked_add(NEAR)?..));
+                bring_near(soon.unwrap_or_default(), NEAR_LINES);
                 self.walk.is_at(source, self.offset);
                 Ok(left)
             }
