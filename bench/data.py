@@ -52,7 +52,11 @@ class Records:
         spread = np.uint64(which.largest - which.smallest + 1)
         self.sizes = (which.smallest + (mixed(numbers, 1) % spread)).astype(np.int64)
         self.starts = (mixed(numbers, 2) % np.uint64(SOURCE_BYTES - which.largest)).astype(np.int64)
-        self._source = text() if which.text else noise()
+
+    @functools.cached_property
+    def _source(self) -> bytes:
+        """Made when a record is first looked at: who only scans a file need not wait for it."""
+        return text() if self.set.text else noise()
 
     def __len__(self) -> int:
         return self.set.count

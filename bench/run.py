@@ -136,7 +136,7 @@ class Run:
         self._prepared = {}
         self.missing = {}
         """Why a kind of work cannot be done by anybody."""
-        self._minimum, self._maximum = (0.1, 0.5) if arguments.quick else (0.5, 4)
+        self._minimum, self._maximum = (0.1, 0.25) if arguments.quick else (0.5, 4)
 
     def measure(self, rows):
         """Measures rows of one id together; gives their results."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from .base import Peer
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target/release/examples/plan"
-SHUFFLED = re.compile(r"^\s*shuffled\s+10{12}\s+([\d.]+)$", re.MULTILINE)
+SHUFFLED = re.compile(r"^\s*shuffled\s+10{12}\s+([\d.]+)\s+(\d+)$", re.MULTILINE)
 
 
 class Contestant(Peer):
@@ -16,4 +16,5 @@ class Contestant(Peer):
         found = SHUFFLED.search(done.stdout)
         if found is None:
             raise RuntimeError("the example printed no rate for a full shuffle of 10^12 records")
-        return {"seconds": 1, "bytes": 0, "records": float(found.group(1)) * 1e6}
+        rate, memory = float(found.group(1)) * 1e6, int(found.group(2))
+        return {"seconds": 1, "bytes": 0, "records": rate, "memory": memory}

@@ -109,7 +109,7 @@ impl Batch {
 
     /// How many records equal `value`.
     fn count(&self, value: Payload) -> usize {
-        self.records().filter(|record| **record.bytes() == *value).count()
+        self.records().filter(|record| *record.data() == *value).count()
     }
 
     /// The place of the first record from `start` on that equals `value`.
@@ -118,7 +118,7 @@ impl Batch {
         let length = isize::try_from(self.length())?;
         let clamp = |at: isize| if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
         let (start, stop) = (usize::try_from(clamp(start))?, usize::try_from(clamp(stop.unwrap_or(length)))?);
-        let equal = |&index: &usize| self.record(index).is_some_and(|record| **record.bytes() == *value);
+        let equal = |&index: &usize| self.record(index).is_some_and(|record| *record.data() == *value);
         (start..stop).find(equal).ok_or_else(|| PyValueError::new_err("no record of the batch equals that"))
     }
 
@@ -193,7 +193,7 @@ impl Batch {
 
     /// The records as `bytes`, a copy of each.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.records().map(|record| PyBytes::new(py, record.bytes())))
+        PyList::new(py, self.records().map(|record| PyBytes::new(py, record.data())))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use crate::batch::Batch;
 use crate::buffers::lend;
+use crate::errors::raised;
 use crate::handle::Handle;
 use crate::record::Record;
-use anyrec::{Bytes, Error, Records, Recycler, Result};
+use anyrec::{Bytes, Error, Records, Recycler};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of a dataset, front to back.
 ///
@@ -15,17 +17,10 @@ use std::sync::Arc;
 /// again and goes on with the next intact record. Small records that are read together share their
 /// memory, up to 64 KiB.
 #[pyclass(frozen, module = "anyrec")]
-pub struct RecordIterator(Handle<Ahead>);
-
-/// Records are read some at a time: each is then handed out without letting go of the interpreter.
-struct Ahead {
-    records: Source,
-    /// What was read and not yet handed out; the first is at work.
-    chunks: VecDeque<Chunk>,
-    /// The next record of the first chunk.
-    next: usize,
-    /// What went wrong behind them.
-    failure: Option<Error>,
+pub struct RecordIterator {
+    source: Handle<Source>,
+    /// Held for moments only, with the interpreter, and without calling Python: nobody ever waits.
+    ready: Mutex<Ready>,
 }
 
 enum Source {
@@ -35,23 +30,33 @@ enum Source {
     Copied(Records<Arc<anyrec::Dataset>>, Recycler),
 }
 
+/// Records are read some at a time: each is then handed out without letting go of the interpreter.
 enum Chunk {
-    Lent(Vec<Bytes>),
+    Lent(std::vec::IntoIter<Bytes>),
     /// The memory, and where records begin and end in it.
     Copied(Bytes, Vec<u64>),
+    /// What went wrong behind the records before it.
+    Failed(Error),
 }
 
-impl Chunk {
-    fn record(&self, index: usize) -> Option<Bytes> {
-        match self {
-            Chunk::Lent(records) => records.get(index).cloned(),
-            Chunk::Copied(buffer, offsets) => {
-                let begin = usize::try_from(*offsets.get(index)?).ok()?;
-                let end = usize::try_from(*offsets.get(index + 1)?).ok()?;
-                Some(buffer.slice(begin..end))
-            }
-        }
-    }
+/// What was read and not yet handed out.
+#[derive(Default)]
+struct Ready {
+    /// The first is at work.
+    chunks: VecDeque<Chunk>,
+    /// The next record of the first chunk.
+    next: usize,
+    /// Records of the first chunk that were handed out. A loop lets go of each record when it has the
+    /// next one: two that take turns save it a new object for every record, which would cost about
+    /// as much as all the rest. Python's own `zip` and `enumerate` do the same with their tuples.
+    handed_out: Vec<Py<Record>>,
+}
+
+/// What comes next.
+enum Next {
+    Again(Py<Record>),
+    New(Record),
+    Failed(Error),
 }
 
 /// Bytes and records of a chunk.
@@ -60,45 +65,94 @@ const CHUNK: (usize, usize) = (64 << 10, 512);
 const STRETCH: usize = 512 << 10;
 /// Chunks whose memory is kept to be used again.
 const KEPT: usize = 2 * STRETCH / CHUNK.0;
+/// Records that take turns.
+const TURNS: usize = 2;
 
-impl Ahead {
-    /// The next record, if it was read already.
-    fn ready(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(record) = self.chunks.front()?.record(self.next) {
-                self.next += 1;
-                return Some(record);
-            }
-            self.chunks.pop_front();
-            self.next = 0;
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Bytes>> {
-        if let Some(record) = self.ready() {
-            return Ok(Some(record));
-        }
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
-        match &mut self.records {
-            Source::Lent(records) => self.chunks.push_back(Chunk::Lent(records.lend(CHUNK.1, CHUNK.0)?)),
+impl Source {
+    /// The next chunks; none at the end.
+    fn read(&mut self) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        match self {
+            Source::Lent(records) => match records.lend(CHUNK.1, CHUNK.0) {
+                Ok(lent) if lent.is_empty() => {}
+                Ok(lent) => chunks.push(Chunk::Lent(lent.into_iter())),
+                Err(error) => chunks.push(Chunk::Failed(error)),
+            },
             Source::Copied(records, buffers) => {
                 let mut size = 0;
-                while size < STRETCH && self.failure.is_none() {
+                while size < STRETCH {
                     let mut batch = buffers.take();
-                    self.failure = records.fill(&mut batch, CHUNK.1, CHUNK.0).err();
+                    if let Err(error) = records.fill(&mut batch, CHUNK.1, CHUNK.0) {
+                        chunks.push(Chunk::Failed(error));
+                        break;
+                    }
+                    if batch.is_empty() {
+                        break;
+                    }
                     size += if batch.len() == 1 { batch.buffer().len() } else { STRETCH };
                     let (buffer, offsets) = lend(batch, buffers);
-                    self.chunks.push_back(Chunk::Copied(buffer, offsets));
+                    chunks.push(Chunk::Copied(buffer, offsets));
                 }
             }
         }
-        match self.ready() {
-            None => self.failure.take().map_or(Ok(None), Err),
-            record => Ok(record),
+        chunks
+    }
+}
+
+impl Ready {
+    fn next(&mut self, py: Python<'_>) -> Option<Next> {
+        loop {
+            match self.chunks.front_mut()? {
+                Chunk::Copied(memory, offsets) => {
+                    if let Some(place) = place(offsets, self.next) {
+                        self.next += 1;
+                        let free = self.handed_out.iter().find(|record| is_ours_alone(record));
+                        return Some(match free {
+                            Some(record) => {
+                                record.get().move_to(place);
+                                Next::Again(record.clone_ref(py))
+                            }
+                            None => Next::New(Record::within(memory.clone(), place)),
+                        });
+                    }
+                }
+                Chunk::Lent(records) => {
+                    if let Some(record) = records.next() {
+                        return Some(Next::New(Record::new(record)));
+                    }
+                }
+                Chunk::Failed(_) => {}
+            }
+            self.handed_out.clear();
+            self.next = 0;
+            if let Some(Chunk::Failed(error)) = self.chunks.pop_front() {
+                return Some(Next::Failed(error));
+            }
         }
     }
+
+    /// Remembers a record that was made for the first chunk and will be handed out.
+    fn keep(&mut self, py: Python<'_>, record: &Py<Record>) {
+        if let Some(Chunk::Copied(memory, _)) = self.chunks.front()
+            && self.handed_out.len() < TURNS
+            && record.get().shares(memory)
+        {
+            self.handed_out.push(record.clone_ref(py));
+        }
+    }
+}
+
+/// Whether nobody has the record any more but [`Ready::handed_out`].
+fn is_ours_alone(record: &Py<Record>) -> bool {
+    // SAFETY: the object lives as long as the reference to it, and the caller has the interpreter.
+    // Whoever looks into the record's memory has a reference too.
+    unsafe { pyo3::ffi::Py_REFCNT(record.as_ptr()) == 1 }
+}
+
+fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
+    let begin = usize::try_from(*offsets.get(index)?).ok()?;
+    let end = usize::try_from(*offsets.get(index + 1)?).ok()?;
+    Some(begin..end)
 }
 
 impl RecordIterator {
@@ -112,11 +166,12 @@ impl RecordIterator {
         Self::over(Source::Lent(dataset.shared_iter()))
     }
 
-    fn over(records: Source) -> Self {
-        RecordIterator(Handle::reader(
-            "the iteration",
-            Ahead { records, chunks: VecDeque::new(), next: 0, failure: None },
-        ))
+    fn over(source: Source) -> Self {
+        RecordIterator { source: Handle::reader("the iteration", source), ready: Mutex::default() }
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,10 +181,24 @@ impl RecordIterator {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        match self.0.at_once(Ahead::ready) {
-            Some(data) => Ok(Some(Record::new(data))),
-            None => Ok(self.0.with(py, Ahead::next)?.map(Record::new)),
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        loop {
+            let next = self.ready().next(py);
+            match next {
+                Some(Next::Again(record)) => return Ok(Some(record)),
+                Some(Next::New(record)) => {
+                    let record = Py::new(py, record)?;
+                    self.ready().keep(py, &record);
+                    return Ok(Some(record));
+                }
+                Some(Next::Failed(error)) => return Err(raised(error)),
+                None => {}
+            }
+            let chunks = self.source.with(py, |source| Ok(source.read()))?;
+            if chunks.is_empty() {
+                return Ok(None);
+            }
+            self.ready().chunks.extend(chunks);
         }
     }
 }

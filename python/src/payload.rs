@@ -23,7 +23,7 @@ impl Payload {
             return Ok(Payload::Python(bytes.clone().into()));
         }
         if let Ok(record) = data.cast::<Record>() {
-            return Ok(Payload::Shared(record.get().bytes().clone()));
+            return Ok(Payload::Shared(record.get().bytes()));
         }
         let copy = PyMemoryView::from(data)?.call_method0("tobytes")?;
         Ok(Payload::Python(copy.cast_into::<PyBytes>()?.into()))

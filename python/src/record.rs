@@ -7,6 +7,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyTuple, PyType};
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One record: bytes that are never copied unless asked for.
 ///
@@ -22,18 +24,46 @@ use std::ffi::{c_int, c_void};
 /// True
 #[pyclass(frozen, sequence, module = "anyrec")]
 pub struct Record {
-    data: Bytes,
+    memory: Bytes,
+    /// Where in the memory it begins and ends. Atomic as [`move_to`](Record::move_to) changes them,
+    /// of a record that nobody looks at.
+    begin: AtomicUsize,
+    end: AtomicUsize,
 }
 
 impl Record {
     /// A record of these bytes.
     pub fn new(data: Bytes) -> Self {
-        Record { data }
+        let whole = 0..data.len();
+        Record::within(data, whole)
+    }
+
+    /// The record that lies there in memory that it shares with others.
+    pub fn within(memory: Bytes, place: Range<usize>) -> Self {
+        Record { memory, begin: place.start.into(), end: place.end.into() }
+    }
+
+    /// Makes this another record of the same memory. Only for one that nobody has any more: a record
+    /// never changes for those who have it.
+    pub fn move_to(&self, place: Range<usize>) {
+        self.begin.store(place.start, Ordering::Relaxed);
+        self.end.store(place.end, Ordering::Relaxed);
+    }
+
+    /// Whether it lies in that memory.
+    pub fn shares(&self, memory: &Bytes) -> bool {
+        self.memory.as_ptr() == memory.as_ptr() && self.memory.len() == memory.len()
     }
 
     /// The bytes.
-    pub fn bytes(&self) -> &Bytes {
-        &self.data
+    pub fn data(&self) -> &[u8] {
+        let place = self.begin.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed);
+        self.memory.get(place).unwrap_or_default()
+    }
+
+    /// The bytes, shared.
+    pub fn bytes(&self) -> Bytes {
+        self.memory.slice_ref(self.data())
     }
 }
 
@@ -47,39 +77,39 @@ pub fn owned(data: Bytes) -> Bytes {
 impl Record {
     #[new]
     fn from_buffer(data: Payload) -> Self {
-        Record { data: data.into_bytes() }
+        Record::new(data.into_bytes())
     }
 
     fn __len__(&self) -> usize {
-        self.data.len()
+        self.data().len()
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = index.cast::<PySlice>() {
-            let length = isize::try_from(self.data.len())?;
+            let length = isize::try_from(self.data().len())?;
             let range = slice.indices(length)?;
             let part = match (usize::try_from(range.start), range.step) {
                 (Ok(start), 1) => {
-                    let end = start.saturating_add(range.slicelength).min(self.data.len());
-                    self.data.slice(start.min(end)..end)
+                    let end = start.saturating_add(range.slicelength).min(self.data().len());
+                    self.bytes().slice(start.min(end)..end)
                 }
                 (_, step) => (0..range.slicelength)
                     .filter_map(|at| {
                         let at = range.start.checked_add(step.checked_mul(isize::try_from(at).ok()?)?)?;
-                        self.data.get(usize::try_from(at).ok()?).copied()
+                        self.data().get(usize::try_from(at).ok()?).copied()
                     })
                     .collect(),
             };
             return Ok(Bound::new(py, Record::new(part))?.into_any());
         }
         let wanted: isize = index.extract()?;
-        let at = if wanted < 0 { wanted.checked_add_unsigned(self.data.len()) } else { Some(wanted) };
-        let byte = at.and_then(|at| usize::try_from(at).ok()).and_then(|at| self.data.get(at));
+        let at = if wanted < 0 { wanted.checked_add_unsigned(self.data().len()) } else { Some(wanted) };
+        let byte = at.and_then(|at| usize::try_from(at).ok()).and_then(|at| self.data().get(at));
         match byte {
             Some(byte) => Ok(byte.into_pyobject(py)?.into_any()),
             None => Err(PyIndexError::new_err(format!(
                 "byte {wanted} is outside the record's {} bytes",
-                self.data.len()
+                self.data().len()
             ))),
         }
     }
@@ -93,12 +123,12 @@ impl Record {
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.data)
+        PyBytes::new(py, self.data())
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> Option<bool> {
         // Something without bytes is left to Python, which then says that they differ.
-        Payload::of(other).ok().map(|other| *other == *self.data)
+        Payload::of(other).ok().map(|other| *other == *self.data())
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
@@ -107,9 +137,9 @@ impl Record {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         const SHOWN: usize = 32;
-        let head = PyBytes::new(py, self.data.get(..SHOWN).unwrap_or(&self.data)).repr()?;
-        let rest = if self.data.len() > SHOWN { "..." } else { "" };
-        Ok(format!("<Record of {} bytes: {head}{rest}>", self.data.len()))
+        let head = PyBytes::new(py, self.data().get(..SHOWN).unwrap_or(self.data())).repr()?;
+        let rest = if self.data().len() > SHOWN { "..." } else { "" };
+        Ok(format!("<Record of {} bytes: {head}{rest}>", self.data().len()))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
@@ -119,7 +149,7 @@ impl Record {
     /// # Safety
     /// Called by the interpreter with a view to fill in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let data = &slf.get().data;
+        let data = slf.get().data();
         let length = ffi::Py_ssize_t::try_from(data.len())?;
         // SAFETY: `view` is the interpreter's; the bytes are never written (the view is read-only)
         // and live as long as the object, to which the view takes a reference.

@@ -237,6 +237,35 @@ def test_batches_stay_as_they_are_while_others_are_read(path: str) -> None:
     assert views == WORDS
 
 
+def test_what_is_kept_of_an_iteration_does_not_change() -> None:
+    """The iterator makes the next record of one that nobody has any more, and of no other."""
+    words = [f"record {i}".encode() for i in range(3000)]
+    with anyrec.create("many.ffr") as writer:
+        for word in words:
+            writer.write(word)
+    records: dict[int, Any] = {}
+    views: dict[int, Any] = {}
+    arrays: dict[int, Any] = {}
+    slices: dict[int, Any] = {}
+    for i, record in enumerate(anyrec.open("many.ffr")):
+        assert record == words[i]
+        if i % 5 == 0:
+            records[i] = record
+        elif i % 5 == 1:
+            views[i] = memoryview(record)[1:]
+        elif i % 5 == 2:
+            arrays[i] = record.numpy()
+        elif i % 5 == 3:
+            slices[i] = record[2:]
+    assert all(record == words[i] for i, record in records.items())
+    assert all(view == words[i][1:] for i, view in views.items())
+    assert all(array.tobytes() == words[i] for i, array in arrays.items())
+    assert all(part == words[i][2:] for i, part in slices.items())
+    assert list(anyrec.open("many.ffr")) == words
+    one = iter(anyrec.open("many.ffr"))
+    assert [next(one), next(one), next(one)] == words[:3]
+
+
 def test_damage_is_raised_in_its_place_and_the_records_around_it_are_given() -> None:
     """Of small records and of ones that are read one by one."""
     for size in [100, 200_000]:

@@ -1,4 +1,4 @@
-//! How fast a plan gives its indices, and how well its shuffles mix.
+//! How fast a plan gives its indices, how much memory it takes for that, and how well its shuffles mix.
 //!
 //!     cargo run --release -p anyrec --example plan
 //!
@@ -10,10 +10,37 @@
 #![allow(clippy::cast_precision_loss)]
 
 use anyrec::loader::{Plan, PlanOptions, Shuffle};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const BATCH: u64 = 256;
+
+/// The system's allocator, and how many bytes were in use at once at most.
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: all is left to the system's allocator; counting changes nothing about the memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(in_use, Ordering::Relaxed);
+        // SAFETY: what the caller promises is what the system's allocator wants.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
 
 fn plan(count: u64, shuffle: Shuffle) -> anyrec::Result<Plan> {
     let mut options = PlanOptions::default();
@@ -25,7 +52,10 @@ fn blocks(block: u64, window: u64) -> Shuffle {
     Shuffle::Blocks { block, window }
 }
 
-fn rate(count: u64, shuffle: Shuffle) -> anyrec::Result<f64> {
+/// Indices a second, and the most bytes that the plan and a batch of indices took.
+fn cost(count: u64, shuffle: Shuffle) -> anyrec::Result<(f64, usize)> {
+    let before = IN_USE.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
     let plan = plan(count, shuffle)?;
     let steps = 40_000.min(plan.steps(0));
     let mut batch = Vec::new();
@@ -39,7 +69,7 @@ fn rate(count: u64, shuffle: Shuffle) -> anyrec::Result<f64> {
     let rate = (steps * BATCH) as f64 / begin.elapsed().as_secs_f64();
     // Printing it keeps the work from being left out.
     std::hint::black_box(sum);
-    Ok(rate)
+    Ok((rate, MOST.load(Ordering::Relaxed).saturating_sub(before) + size_of::<Plan>()))
 }
 
 fn quality(shuffle: Shuffle) -> anyrec::Result<(f64, f64, f64)> {
@@ -67,10 +97,11 @@ fn quality(shuffle: Shuffle) -> anyrec::Result<(f64, f64, f64)> {
 }
 
 fn main() -> anyrec::Result<()> {
-    println!("{:>34} {:>16} {:>20}", "order", "records", "million indices/s");
+    println!("{:>34} {:>16} {:>20} {:>16}", "order", "records", "million indices/s", "bytes of memory");
     for count in [2_000_000, 1_000_000_000_000] {
         for shuffle in [Shuffle::None, Shuffle::Full, blocks(1024, 64)] {
-            println!("{:>34} {count:>16} {:>20.1}", shuffle.to_string(), rate(count, shuffle)? / 1e6);
+            let (rate, memory) = cost(count, shuffle)?;
+            println!("{:>34} {count:>16} {:>20.1} {memory:>16}", shuffle.to_string(), rate / 1e6);
         }
     }
     println!("\n{:>34} {:>16} {:>10} {:>10}", "order", "from one block", "labels", "moved");

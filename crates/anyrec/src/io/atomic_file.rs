@@ -121,6 +121,19 @@ impl AtomicFile {
         }
     }
 
+    /// Writes pieces one after the other, with one look whether there is room for all.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append_all<const N: usize>(&mut self, pieces: [&[u8]; N]) -> Result<()> {
+        let size = pieces.iter().fold(0, |size: usize, piece| size.saturating_add(piece.len()));
+        if size < self.room() {
+            pieces.iter().for_each(|piece| self.buffer.extend_from_slice(piece));
+            return Ok(());
+        }
+        pieces.iter().try_for_each(|piece| self.append(piece))
+    }
+
     /// Fewer bytes than these can be appended without a call to the system.
     pub fn room(&self) -> usize {
         let end = self.offset + self.buffer.len() as u64;

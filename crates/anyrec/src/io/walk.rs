@@ -25,9 +25,12 @@ impl Walk {
     }
 
     /// The walk has come to `offset`.
+    #[inline]
     pub(super) fn is_at(&mut self, source: &Arc<dyn ReadAt>, offset: u64) {
         if offset.saturating_sub(self.released) >= RELEASE {
-            self.ends_at(source, offset);
+            let behind = std::mem::replace(&mut self.released, offset)..offset;
+            let source = Arc::clone(source);
+            crate::pool::in_background(move || source.release(behind));
         }
         if offset.saturating_add(AHEAD / 2) >= self.asked {
             self.ask(source, offset);

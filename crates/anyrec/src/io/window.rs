@@ -5,9 +5,11 @@
 //! really arrive, so a length field that lies cannot make it allocate. What lies behind the window
 //! is given back, so that a walk over a mapped file does not keep all of it in memory.
 
+use super::copy::bring_near;
 use super::read_at::{RangeRead, ReadAt};
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use bytes::Bytes;
 use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
@@ -17,6 +19,11 @@ const FETCH: usize = 1 << 20;
 /// How often a walk over a mapped file looks whether that is still as long: reading what was cut off
 /// would end the process.
 const CHECK: u64 = 1 << 20;
+
+/// How far ahead of a walk the processor is asked for bytes, and for how many lines of them: about as
+/// many as a small record has. By itself it stops at the end of every page.
+const NEAR: usize = 2 << 10;
+const NEAR_LINES: usize = 10;
 
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
@@ -30,8 +37,11 @@ pub struct Window {
     walk: Walk,
     /// From this offset on the source is looked at again: it may have been cut short meanwhile.
     check_at: u64,
-    /// The source lies in memory.
-    in_memory: bool,
+    /// All of the source, where it lies in memory. Kept here, and the length too, as asking the source
+    /// for every record would cost as much as the rest of a small record's step.
+    memory: Option<Bytes>,
+    /// Length of the source; unknown on a stream.
+    length: Option<u64>,
 }
 
 enum Origin {
@@ -59,7 +69,13 @@ impl Window {
     }
 
     fn over(origin: Origin) -> Self {
-        let in_memory = matches!(&origin, Origin::Source(source) if source.as_slice().is_some());
+        let (memory, length) = match &origin {
+            Origin::Source(source) => {
+                let length = source.len();
+                (source.as_slice().and_then(|_| source.bytes(0..length).ok()), Some(length))
+            }
+            Origin::Stream { .. } => (None, None),
+        };
         Window {
             origin,
             offset: 0,
@@ -67,7 +83,8 @@ impl Window {
             consumed: 0,
             walk: Walk::from(0),
             check_at: 0,
-            in_memory,
+            memory,
+            length,
         }
     }
 
@@ -92,41 +109,64 @@ impl Window {
         self.offset
     }
 
+    /// Length of the source; unknown on a stream.
+    pub fn length(&self) -> Option<u64> {
+        self.length
+    }
+
     /// Bytes from here to the end; unknown on a stream.
     pub fn remaining(&self) -> Option<u64> {
-        self.source().map(|source| source.len().saturating_sub(self.offset))
+        self.length.map(|length| length.saturating_sub(self.offset))
     }
 
     /// Up to `want` bytes from here on: fewer only where the input ends.
     ///
     /// # Errors
     /// Only when reading itself fails.
+    #[inline]
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
-        if self.in_memory && self.offset >= self.check_at {
-            if let Origin::Source(source) = &self.origin {
-                source.check_unchanged()?;
-            }
-            self.check_at = self.offset.saturating_add(CHECK);
-        }
-        if !self.in_memory {
+        if self.memory.is_none() {
             while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
+        } else if self.offset >= self.check_at {
+            self.check_at = self.look_again()?;
         }
-        let ahead = match &self.origin {
-            Origin::Source(source) if self.in_memory => Self::from_offset(source, self.offset),
-            _ => self.buffer.get(self.consumed..).unwrap_or_default(),
+        let ahead = match &self.memory {
+            Some(memory) => usize::try_from(self.offset).ok().and_then(|offset| memory.get(offset..)),
+            None => self.buffer.get(self.consumed..),
         };
+        let ahead = ahead.unwrap_or_default();
         Ok(ahead.get(..want).unwrap_or(ahead))
+    }
+
+    /// Makes sure that a source in memory is still as long; says where to look the next time.
+    fn look_again(&self) -> Result<u64> {
+        if let Origin::Source(source) = &self.origin {
+            source.check_unchanged()?;
+        }
+        Ok(self.offset.saturating_add(CHECK))
     }
 
     /// Moves on by `count` bytes, or to the end of the input if that comes first; says how far.
     ///
     /// # Errors
     /// Only when reading itself fails.
+    #[inline]
     pub fn skip(&mut self, count: u64) -> Result<u64> {
-        let mut left = match self.remaining() {
-            Some(remaining) => count.min(remaining),
-            None => count,
-        };
+        let left = self.remaining().map_or(count, |remaining| count.min(remaining));
+        match (&self.memory, &self.origin) {
+            (Some(memory), Origin::Source(source)) => {
+                self.offset += left;
+                let soon =
+                    usize::try_from(self.offset).ok().and_then(|at| memory.get(at.checked_add(NEAR)?..));
+                bring_near(soon.unwrap_or_default(), NEAR_LINES);
+                self.walk.is_at(source, self.offset);
+                Ok(left)
+            }
+            _ => self.skip_fetched(left),
+        }
+    }
+
+    fn skip_fetched(&mut self, mut left: u64) -> Result<u64> {
         let begin = self.offset;
         let buffered = ((self.buffer.len() - self.consumed) as u64).min(left);
         // At most what lies in the buffer.
@@ -153,11 +193,6 @@ impl Window {
             }
         }
         Ok(self.offset - begin)
-    }
-
-    fn from_offset(source: &Arc<dyn ReadAt>, offset: u64) -> &[u8] {
-        let all = source.as_slice().unwrap_or_default();
-        usize::try_from(offset).ok().and_then(|offset| all.get(offset..)).unwrap_or_default()
     }
 
     /// Brings in more bytes behind the buffered ones; false at the end of the input.

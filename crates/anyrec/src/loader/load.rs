@@ -119,13 +119,14 @@ struct Read {
 }
 
 impl Job {
-    /// The batch of the step that begins at `consumed`, and the records that failed.
-    pub fn load(&self, epoch: u64, consumed: u64) -> Result<(Loaded, Vec<Failure>)> {
+    /// The batch of the step that begins at `consumed`, read by up to `threads` threads, and the
+    /// records that failed.
+    pub fn load(&self, epoch: u64, consumed: u64, threads: usize) -> Result<(Loaded, Vec<Failure>)> {
         let mut indices = Vec::new();
         let padding = self.plan.fill(epoch, consumed, &mut indices);
         let mut failures = Vec::new();
         let mut failed = |record: u64, error: Error| failures.push(Failure { epoch, record, error });
-        let mut read = self.read(&indices, &mut failed)?;
+        let mut read = self.read(&indices, threads, &mut failed)?;
         if let Some(decode) = &self.decode {
             let first = self.plan.first(consumed);
             let sample = |place: usize| Sample {
@@ -159,21 +160,21 @@ impl Job {
     }
 
     /// Reads records, and what belongs to them where that is of use.
-    fn read(&self, indices: &[u64], failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
+    fn read(&self, indices: &[u64], threads: usize, failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
         let recycler = if self.decode.is_some() { &self.undecoded } else { &self.recycler };
         let mut records = recycler.take();
         let mut readable: Vec<(usize, u64)> = indices.iter().copied().enumerate().collect();
-        match self.source.fill(indices, &mut records) {
+        match self.source.fill(indices, &mut records, threads) {
             Ok(()) => {}
             Err(error) if matches!(self.on_error, OnError::Raise | OnError::Blank) => return Err(error),
             Err(_) => {
                 // Which of them it was is found by reading them one by one.
                 readable.retain(|&(_, record)| {
-                    let outcome = self.source.fill(&[record], &mut records);
+                    let outcome = self.source.fill(&[record], &mut records, 1);
                     outcome.map_err(|error| failed(record, error)).is_ok()
                 });
                 let numbers: Vec<u64> = readable.iter().map(|&(_, record)| record).collect();
-                self.source.fill(&numbers, &mut records)?;
+                self.source.fill(&numbers, &mut records, threads)?;
             }
         }
         let mut tags = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! Each thread claims the next step, works out its record numbers and reads its batch by itself;
 //! the lock is held to claim and to hand over, never while reading. The consumer takes the batches
-//! in the order of their steps, whichever thread was first.
+//! in the order of their steps, whichever thread was first. When fewer steps are left than there are
+//! threads, those without one help with the others'.
 
 use super::load::{Failure, Job, Loaded};
 use crate::error::{Error, ErrorKind, Result};
@@ -133,10 +134,10 @@ impl Shared {
 
     /// What a thread does: claims steps and loads them, until there is no more to do.
     fn work(&self) {
-        while let Some(step) = self.claim() {
+        while let Some((step, threads)) = self.claim() {
             let plan = &self.job.plan;
             let consumed = self.begin.saturating_add(plan.consumed(step));
-            let load = || self.job.load(self.epoch, consumed);
+            let load = || self.job.load(self.epoch, consumed, threads);
             let outcome = catch_unwind(AssertUnwindSafe(load)).unwrap_or_else(|_| {
                 Err(Error::new(ErrorKind::Invalid, "a loader's thread panicked while it read a batch"))
             });
@@ -150,16 +151,19 @@ impl Shared {
         }
     }
 
-    /// The next step, once there is room for its batch; `None` when there is nothing more to do.
-    fn claim(&self) -> Option<u64> {
+    /// The next step, once there is room for its batch, and how many threads may work on it; `None`
+    /// when there is nothing more to do.
+    fn claim(&self) -> Option<(u64, usize)> {
         let mut progress = self.lock();
         loop {
             if progress.stop || progress.claimed == self.steps {
                 return None;
             }
             if progress.has_room(self.ahead) {
+                let step = progress.claimed;
                 progress.claimed += 1;
-                return Some(progress.claimed - 1);
+                let left = usize::try_from(self.steps - step).unwrap_or(usize::MAX);
+                return Some((step, (self.ahead.threads / left).max(1)));
             }
             progress = self.room.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }

@@ -15,11 +15,11 @@ pub trait Source: Send + Sync {
     fn count(&self) -> Result<u64>;
 
     /// Puts the records of these numbers into `batch`, in this order, repeats kept, in place of
-    /// what it held.
+    /// what it held. Up to `threads` threads may work on it.
     ///
     /// # Errors
     /// As [`Dataset::read_batch`]; the batch then holds anything.
-    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()>;
+    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()>;
 
     /// Key and label of a record that was read.
     ///
@@ -44,8 +44,8 @@ impl Source for Dataset {
         self.len()
     }
 
-    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
-        self.read_batch_into(numbers, batch, 1)
+    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
+        self.read_batch_into(numbers, batch, threads)
     }
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
@@ -78,7 +78,7 @@ impl Source for Dataset {
 /// let dataset = Arc::new(anyrec::open(&path)?);
 /// let selection = Selection::new(dataset, vec![2, 0])?;
 /// let mut batch = anyrec::Batch::new();
-/// selection.fill(&[0], &mut batch)?;
+/// selection.fill(&[0], &mut batch, 1)?;
 /// assert_eq!(batch.get(0), Some(&b"three"[..]));
 /// # Ok(())
 /// # }
@@ -112,9 +112,9 @@ impl Source for Selection {
         Ok(self.numbers.len() as u64)
     }
 
-    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         let numbers = numbers.iter().map(|&number| self.number(number)).collect::<Result<Vec<_>>>()?;
-        self.of.fill(&numbers, batch)
+        self.of.fill(&numbers, batch, threads)
     }
 
     fn tags(&self, number: u64, record: &[u8]) -> Result<Tags> {
@@ -172,7 +172,7 @@ impl Source for Sources {
         Ok(self.starts.last().copied().unwrap_or(0))
     }
 
-    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         // One batched read a part; the caller's order is restored from the pieces.
         let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.parts.len()];
         let mut places = Vec::with_capacity(numbers.len());
@@ -186,7 +186,7 @@ impl Source for Sources {
         let mut pieces = vec![Batch::new(); self.parts.len()];
         for ((part, list), piece) in self.parts.iter().zip(&wanted).zip(&mut pieces) {
             if !list.is_empty() {
-                part.fill(list, piece)?;
+                part.fill(list, piece, threads)?;
             }
         }
         batch.clear();

@@ -145,7 +145,7 @@ impl FfRecordScan {
 
     /// Total length of the input, where it is known.
     fn length(&self) -> Option<u64> {
-        self.window.source().map(|source| source.len())
+        self.window.length()
     }
 
     /// Deals with the header and table; what follows is samples, or the end.
@@ -417,7 +417,7 @@ impl FfRecordScan {
         {
             return Ok(None);
         }
-        let Some(file_length) = self.window.source().map(|source| source.len()) else { return Ok(None) };
+        let Some(file_length) = self.window.length() else { return Ok(None) };
         let end = samples.table.boundary(samples.next + 1, samples.after, Some(file_length));
         let Some((end, size)) = end.zip(end.and_then(|end| end.checked_sub(begin))) else { return Ok(None) };
         if size > self.limits.record {

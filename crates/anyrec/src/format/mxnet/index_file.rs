@@ -383,15 +383,19 @@ pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
 
 /// Adds a number in decimal: a line for every record is written this way.
 fn append_digits(text: &mut Vec<u8>, mut number: u64) {
-    let begin = text.len();
-    loop {
-        text.push(b'0' + (number % 10).to_le_bytes()[0]);
+    /// Digits of the largest number.
+    const MOST: usize = 20;
+    let mut digits = [0; MOST];
+    let mut begin = MOST;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10).to_le_bytes()[0];
         number /= 10;
+        begin -= 1;
         if number == 0 {
             break;
         }
     }
-    text.get_mut(begin..).unwrap_or_default().reverse();
+    text.extend_from_slice(digits.get(begin..).unwrap_or_default());
 }
 
 /// Refuses keys that a reader of the line would not get back.

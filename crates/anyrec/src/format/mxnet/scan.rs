@@ -12,7 +12,7 @@
 use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
 use crate::limits::Limits;
@@ -152,18 +152,30 @@ impl RecordScan {
         }
     }
 
-    /// The record that begins here, if it is one sound part, as nearly all are: what [`walk`]
+    /// The part that begins here, if it is a sound record by itself, as nearly all are: what [`walk`]
     /// finds, with less ado and without a word about its padding.
     ///
     /// [`walk`]: RecordScan::walk
-    fn whole_part(&mut self) -> Result<Option<Outline>> {
+    fn whole_part(&mut self) -> Result<Option<PartHeader>> {
         let Some(part) = PartHeader::at_start_of(self.window.peek(PartHeader::SIZE)?) else {
             return Ok(None);
         };
         let fits = self.window.remaining().is_some_and(|left| part.size() <= left);
-        let outline =
-            Outline { span: part.size(), length: u64::from(part.length), parts: 1, ..Outline::default() };
-        Ok((part.kind == PartKind::Whole && fits).then_some(outline))
+        let sound = part.kind == PartKind::Whole && fits && u64::from(part.length) <= self.record_limit;
+        Ok(sound.then_some(part))
+    }
+
+    /// Delivers what [`whole_part`](RecordScan::whole_part) found.
+    fn deliver_whole(&mut self, part: PartHeader) -> Result<Event<'_>> {
+        let (begin, size) = (self.window.offset(), part.size());
+        (self.taken, self.records) = (size, self.records + 1);
+        let frame = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
+        let end = usize::try_from(part.length).map_or(usize::MAX, |length| PartHeader::SIZE + length);
+        let Some(data) = frame.get(PartHeader::SIZE..end) else {
+            return Err(Error::corrupt("the file was cut short while it was read").at(begin));
+        };
+        let (position, span) = (Position::of_frame(begin), begin..begin + size);
+        Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }))
     }
 
     /// Skips to the next place at which a record may begin, or to the end.
@@ -260,9 +272,9 @@ impl Scan for RecordScan {
             return self.deliver(outline);
         }
         if !self.search_payload
-            && let Some(whole) = self.whole_part()?
+            && let Some(part) = self.whole_part()?
         {
-            return self.deliver(whole);
+            return self.deliver_whole(part);
         }
         match self.walk()? {
             Step::Record(outline) => {

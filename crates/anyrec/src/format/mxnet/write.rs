@@ -161,10 +161,8 @@ impl Writer {
         }
         let offset = self.offset;
         for (part, payload) in layout::split(record) {
-            self.file.append(&part.to_bytes())?;
-            self.file.append(payload)?;
             let padding = layout::padding(part.length);
-            self.file.append(padding)?;
+            self.file.append_all([&part.to_bytes(), payload, padding])?;
             self.offset += (PartHeader::SIZE + payload.len() + padding.len()) as u64;
         }
         self.records += 1;

@@ -32,6 +32,17 @@ fn batches_are_the_same_for_all_numbers_of_threads_and_ranks() {
 }
 
 #[test]
+fn threads_without_a_step_help_with_the_last_ones() {
+    let plan = Plan::new(70, &settings(10, Shuffle::None, 0)).unwrap();
+    for (count, expected) in [(1, [1; 7]), (2, [1, 1, 1, 1, 1, 1, 2]), (5, [1, 1, 1, 1, 1, 2, 5])] {
+        let source = Arc::new(Numbers::new(70));
+        let mut loader = Loader::new(source.clone(), plan.clone(), threads(count)).unwrap();
+        assert_eq!(rest(&mut loader).len(), 7);
+        assert_eq!(source.threads(), expected, "{count} threads");
+    }
+}
+
+#[test]
 fn resume_is_exact_at_every_step_also_twice() {
     for drop_last in [false, true] {
         let mut options = settings(7, Shuffle::Blocks { block: 5, window: 3 }, 8);

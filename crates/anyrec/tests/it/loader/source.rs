@@ -24,6 +24,8 @@ struct Gate {
     most_ahead: u64,
     /// The first batches that fail.
     failing: u64,
+    /// For each batch: its first record, and how many threads may read it.
+    threads: Vec<(u64, usize)>,
 }
 
 impl Numbers {
@@ -58,6 +60,13 @@ impl Numbers {
         self.gate.lock().unwrap().delivered += 1;
     }
 
+    /// How many threads each batch may be read by, in the order of the records.
+    pub fn threads(&self) -> Vec<usize> {
+        let mut threads = self.gate.lock().unwrap().threads.clone();
+        threads.sort_unstable();
+        threads.into_iter().map(|(_, threads)| threads).collect()
+    }
+
     pub fn most_ahead(&self) -> u64 {
         self.gate.lock().unwrap().most_ahead
     }
@@ -73,9 +82,10 @@ impl Source for Numbers {
         Ok(self.count)
     }
 
-    fn fill(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         let mut gate = self.gate.lock().unwrap();
         gate.begun += 1;
+        gate.threads.push((numbers[0], threads));
         gate.most_ahead = gate.most_ahead.max(gate.begun - gate.delivered);
         let mine = gate.begun;
         self.moved.notify_all();
