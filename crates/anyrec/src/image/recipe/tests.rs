@@ -37,8 +37,7 @@ fn bytes(picture: Picture) -> Vec<u8> {
 }
 
 fn decoded(encoded: &[u8]) -> Picture {
-    let mut options = DecodeOptions::default();
-    options.color = Color::Rgb;
+    let options = DecodeOptions { color: Color::Rgb, ..DecodeOptions::default() };
     image::decode(encoded, &options).unwrap()
 }
 
