@@ -149,6 +149,10 @@ struct Mixture {
 /// Samples in a round of a mixture: weights are kept to this precision.
 const ROUND: u64 = 1 << 14;
 
+/// Turns of a mixture that are shuffled with each other: a round has them in even proportions
+/// everywhere, so that no more is needed to leave nothing of their order.
+const WINDOW: u64 = 64;
+
 impl Mixture {
     fn new(parts: &[(u64, f64)]) -> Result<Mixture> {
         let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
@@ -239,8 +243,11 @@ impl Order {
 struct MixtureWalk<'a> {
     mixture: &'a Mixture,
     passes: Vec<Passes>,
-    /// The order of the turns in a round, where they are shuffled.
-    rounds: Passes,
+    /// What the turns of a window are shuffled by; nothing where they come in order.
+    seed: Option<u64>,
+    /// The window asked for last, and its turns.
+    window: u64,
+    turns: Vec<(usize, u64)>,
 }
 
 impl<'a> MixtureWalk<'a> {
@@ -248,21 +255,20 @@ impl<'a> MixtureWalk<'a> {
         let part = |(number, (_, count, _)): (u64, &(u64, u64, u64))| {
             Passes::new(*count, derive(order.seed, number), order.shuffle, 0)
         };
-        // A part by itself has every turn: shuffling those would only mix its passes with each other.
-        let in_turn = order.shuffle == Shuffle::None || mixture.parts.len() == 1;
-        let turns = if in_turn { Shuffle::None } else { Shuffle::Full };
+        let shuffled = order.shuffle != Shuffle::None && mixture.parts.len() > 1;
         MixtureWalk {
             mixture,
             passes: (0u64..).zip(&mixture.parts).map(part).collect(),
-            rounds: Passes::new(ROUND, derive(order.seed, u64::MAX), turns, 0),
+            seed: shuffled.then(|| derive(order.seed, u64::MAX)),
+            window: 0,
+            turns: Vec::new(),
         }
     }
 
     /// The record of sample number `sample` since the first epoch.
     fn get(&mut self, sample: u64) -> u64 {
         let round = sample / ROUND;
-        let turn = usize::try_from(self.rounds.get(round, sample % ROUND)).unwrap_or(0);
-        let (part, nth) = self.mixture.turns.get(turn).copied().unwrap_or_default();
+        let (part, nth) = self.turn(sample);
         match (self.mixture.parts.get(part), self.passes.get_mut(part)) {
             (Some((start, count, turns)), Some(passes)) => {
                 let use_number = round.wrapping_mul(*turns).wrapping_add(nth);
@@ -270,6 +276,32 @@ impl<'a> MixtureWalk<'a> {
             }
             _ => 0,
         }
+    }
+
+    /// Whose turn it is, and that part's how manieth of the round.
+    fn turn(&mut self, sample: u64) -> (usize, u64) {
+        let of_round = |place: u64| {
+            let place = usize::try_from(place % ROUND).unwrap_or(0);
+            self.mixture.turns.get(place).copied().unwrap_or_default()
+        };
+        let Some(seed) = self.seed else { return of_round(sample) };
+        let window = sample / WINDOW;
+        if self.turns.is_empty() || self.window != window {
+            let first = window * WINDOW;
+            let in_order: Vec<(usize, u64)> = (0..WINDOW).map(|place| of_round(first + place)).collect();
+            let shuffle = Permutation::new(WINDOW, derive(seed, window));
+            // Parts change places; a part's turns keep their order, so that its passes do not mix.
+            let mut left = in_order.clone();
+            let parts = (0..WINDOW).filter_map(|place| in_order.get(usize::try_from(shuffle.get(place)).ok()?));
+            self.turns = parts
+                .filter_map(|(part, _)| {
+                    let next = left.iter().position(|(other, _)| other == part)?;
+                    Some(left.remove(next))
+                })
+                .collect();
+            self.window = window;
+        }
+        self.turns.get(usize::try_from(sample % WINDOW).unwrap_or(0)).copied().unwrap_or_default()
     }
 }
 
