@@ -292,7 +292,8 @@ impl<'a> MixtureWalk<'a> {
             let shuffle = Permutation::new(WINDOW, derive(seed, window));
             // Parts change places; a part's turns keep their order, so that its passes do not mix.
             let mut left = in_order.clone();
-            let parts = (0..WINDOW).filter_map(|place| in_order.get(usize::try_from(shuffle.get(place)).ok()?));
+            let parts =
+                (0..WINDOW).filter_map(|place| in_order.get(usize::try_from(shuffle.get(place)).ok()?));
             self.turns = parts
                 .filter_map(|(part, _)| {
                     let next = left.iter().position(|(other, _)| other == part)?;

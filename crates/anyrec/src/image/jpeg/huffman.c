@@ -105,7 +105,9 @@ static inline int fill(struct bits *bits) {
   memcpy(&word, bits->bytes, 8);
   /* Whether a byte is 255. */
   if (!(word & ~(word + 0x0101010101010101u) & 0x8080808080808080u)) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     word = __builtin_bswap64(word);
+#endif
     bits->next |= word >> bits->count;
     bits->bytes += (63 - bits->count) >> 3;
     bits->count |= 56;
