@@ -21,6 +21,7 @@ mod input;
 pub mod io;
 mod limits;
 pub mod loader;
+mod mix;
 mod pool;
 mod position;
 mod process;

@@ -1,8 +1,7 @@
 """Record files in PyTorch: loaders that can start anywhere, and a map-style dataset.
 
 :class:`Loader` reads batches on threads and gives tensors over their memory, :class:`ImageLoader`
-finished pictures; :class:`Dataset` and
-:class:`DataLoader` are torch's own ways, with worker processes.
+finished pictures; :class:`Dataset` and :class:`DataLoader` are torch's own ways, with worker processes.
 
 >>> import anyrec, anyrec.torch
 >>> with anyrec.create("numbers.ffr") as writer:

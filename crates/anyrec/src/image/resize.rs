@@ -143,15 +143,18 @@ pub fn resize(picture: &Picture, width: u32, height: u32, filter: Filter) -> Res
 /// # Ok::<(), anyrec::Error>(())
 /// ```
 pub fn resize_shorter_edge(picture: &Picture, length: u32, filter: Filter) -> Result<Picture> {
-    let (width, height) = (picture.width(), picture.height());
-    let longer = u64::from(length) * u64::from(width.max(height)) / u64::from(width.min(height));
-    // What does not fit is far over the limit of `resize`.
-    let longer = u32::try_from(longer).unwrap_or(u32::MAX);
-    if width <= height {
-        resize(picture, length, longer, filter)
-    } else {
-        resize(picture, longer, length, filter)
-    }
+    let (width, height) = shorter_edge((picture.width(), picture.height()), length)?;
+    resize(picture, width, height, filter)
+}
+
+/// The size, (width, height), of a picture whose shorter side is made that long.
+pub(super) fn shorter_edge((width, height): (u32, u32), shorter: u32) -> Result<(u32, u32)> {
+    let longer = u64::from(shorter) * u64::from(width.max(height)) / u64::from(width.min(height)).max(1);
+    let longer = u32::try_from(longer).map_err(|_| {
+        let what = format!("a {width}x{height} picture cannot be made {shorter} on its shorter side");
+        Error::new(ErrorKind::Limit, what)
+    })?;
+    Ok(if width <= height { (shorter, longer) } else { (longer, shorter) })
 }
 
 /// The part of a picture that is `width` by `height` pixels large and starts at (`left`, `top`).

@@ -3,8 +3,9 @@
 //! Nothing here depends on ranks, workers, threads or where an iteration began: those only choose
 //! which places of the order they take (see [`Plan`](super::Plan)).
 
-use super::permutation::{Permutation, mix};
+use super::permutation::Permutation;
 use crate::error::{Error, Result};
+use crate::mix::mix;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

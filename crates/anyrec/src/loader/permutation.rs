@@ -10,6 +10,8 @@
 //!
 //! This shuffles; it does not keep secrets.
 
+use crate::mix::{STEP, mix};
+
 /// A permutation of the numbers below `count`, chosen by a seed.
 ///
 /// ```
@@ -43,7 +45,7 @@ impl Permutation {
         let bits = (u64::BITS - count.saturating_sub(1).leading_zeros()).max(FEWEST_BITS);
         let mut state = seed ^ count.rotate_left(32);
         let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            state = state.wrapping_add(STEP);
             mix(state)
         };
         let keys = std::array::from_fn(|_| (next(), next() | 1));
@@ -69,13 +71,6 @@ impl Permutation {
         }
         value
     }
-}
-
-/// Every input bit changes about half of the output bits (the finaliser of SplitMix64).
-pub(super) fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

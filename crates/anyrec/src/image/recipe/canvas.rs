@@ -10,8 +10,8 @@ use super::step::{Crop, Extent, Law, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::image::decode::{self, DecodeOptions};
 use crate::image::jpeg::{Jpeg, Part, Pixels, Region};
-use crate::image::resize::{Filter, algorithm, failure};
-use crate::image::{Channels, Orientation, Picture, Samples};
+use crate::image::resize::{Filter, algorithm, failure, resize};
+use crate::image::{Channels, Color, Orientation, Picture, Samples};
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{PixelType, ResizeOptions, Resizer};
 
@@ -71,52 +71,30 @@ pub(super) struct Canvas<'a, 'w> {
     limits: decode::DecodeLimits,
 }
 
-/// The size of a picture whose shorter side is made that long.
-pub(super) fn shorter_edge((width, height): Extent, shorter: u32) -> Result<Extent> {
-    let longer = u64::from(shorter) * u64::from(width.max(height)) / u64::from(width.min(height)).max(1);
-    let longer = u32::try_from(longer).map_err(|_| {
-        Error::new(
-            ErrorKind::Limit,
-            format!("a {width}x{height} picture cannot be made {shorter} on its shorter side"),
-        )
-    })?;
-    Ok(if width <= height { (shorter, longer) } else { (longer, shorter) })
+/// The samples of a picture of 8 bits.
+fn bytes_of(picture: Picture) -> Result<Vec<u8>> {
+    match picture.into_samples() {
+        Samples::Eight(samples) => Ok(samples),
+        Samples::Sixteen(_) => Err(Error::invalid("a picture of more than 8 bits")),
+    }
 }
 
 impl<'a, 'w> Canvas<'a, 'w> {
     /// An encoded picture. Of a JPEG nothing but the header is decoded yet.
-    pub fn open(
-        bytes: &'a [u8],
-        options: &DecodeOptions,
-        channels: Channels,
-        workshop: &'w mut Workshop,
-    ) -> Result<Self> {
+    pub fn open(bytes: &'a [u8], options: &DecodeOptions, workshop: &'w mut Workshop) -> Result<Self> {
         let limits = options.limits.clone();
         if decode::is_jpeg(bytes) {
             let jpeg = Jpeg::open(bytes, options)?;
-            let upright = !options.exif_orientation || jpeg.header().orientation == Orientation::Upright;
-            if upright {
-                let size = (jpeg.header().size.width, jpeg.header().size.height);
-                let pixels = if channels == Channels::Gray { Pixels::Gray } else { Pixels::Rgbx };
-                return Ok(Canvas {
-                    source: Source::Jpeg(jpeg, pixels),
-                    view: View::whole(size),
-                    workshop,
-                    limits,
-                });
+            let header = jpeg.header();
+            if !options.exif_orientation || header.orientation == Orientation::Upright {
+                let view = View::whole((header.size.width, header.size.height));
+                let pixels = if options.color == Color::Gray { Pixels::Gray } else { Pixels::Rgbx };
+                return Ok(Canvas { source: Source::Jpeg(jpeg, pixels), view, workshop, limits });
             }
         }
-        let picture = decode::decode(bytes, options)?.into_8bit();
-        let picture = if channels == Channels::Gray { picture.into_gray() } else { picture };
-        Self::of(picture, limits, workshop)
-    }
-
-    fn of(picture: Picture, limits: decode::DecodeLimits, workshop: &'w mut Workshop) -> Result<Self> {
+        let picture = decode::decode(bytes, options)?.into_8bit().into_rgba();
         let size = (picture.width(), picture.height());
-        let Samples::Eight(samples) = picture.into_8bit().into_rgba().into_samples() else {
-            return Err(Error::invalid("a picture of more than 8 bits"));
-        };
-        workshop.decoded = samples;
+        workshop.decoded = bytes_of(picture)?;
         Ok(Canvas { source: Source::Decoded(size), view: View::whole(size), workshop, limits })
     }
 
@@ -192,29 +170,16 @@ impl<'a, 'w> Canvas<'a, 'w> {
             // These look at whole pictures only.
             self.settle()?;
             self.check_size(to)?;
-            let resized = crate::image::resize(&self.picture()?, to.0, to.1, filter)?;
-            let mirrored = self.view.mirrored;
-            if let Samples::Eight(samples) = resized.into_samples() {
-                self.set(samples, to);
-            }
-            self.view.mirrored = mirrored;
+            let (width, height) = self.view.size;
+            let pixels = Samples::Eight(std::mem::take(&mut self.workshop.decoded));
+            let picture = Picture::new(width, height, Channels::Rgba, pixels)?;
+            self.workshop.decoded = bytes_of(resize(&picture, to.0, to.1, filter)?)?;
+            self.source = Source::Decoded(to);
+            self.view = View { mirrored: self.view.mirrored, ..View::whole(to) };
             return Ok(());
         }
         (self.view.size, self.view.filter) = (to, Some(filter));
         Ok(())
-    }
-
-    /// The settled pixels as a picture of their own.
-    fn picture(&mut self) -> Result<Picture> {
-        let (width, height) = self.view.size;
-        let samples = std::mem::take(&mut self.workshop.decoded);
-        Picture::new(width, height, Channels::Rgba, Samples::Eight(samples))
-    }
-
-    fn set(&mut self, pixels: Vec<u8>, size: Extent) {
-        self.workshop.decoded = pixels;
-        self.source = Source::Decoded(size);
-        self.view = View::whole(size);
     }
 
     fn check_size(&self, (width, height): Extent) -> Result<()> {

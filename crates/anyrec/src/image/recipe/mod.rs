@@ -13,9 +13,11 @@ pub use output::{Element, Layout};
 pub use random::Random;
 pub use step::{Crop, Extent, Jitter, Law, Range, Step};
 
-use super::{Channels, Color, DecodeOptions};
+use super::resize::shorter_edge;
+use super::{Color, DecodeOptions};
 use crate::error::{Error, Result};
 use canvas::{Canvas, PIXEL, Workshop};
+use output::Target;
 use std::cell::RefCell;
 
 /// Subtracted and divided by at the end: `(value * scale - mean) / deviation`, a channel each.
@@ -161,14 +163,14 @@ impl Recipe {
         WORKSHOP.with(|workshop| {
             // A recipe calls nobody who could ask for another picture meanwhile.
             let mut workshop = workshop.borrow_mut();
-            let channels = if self.form.channels == 1 { Channels::Gray } else { Channels::Rgba };
-            let mut canvas = Canvas::open(encoded, &self.decode, channels, &mut workshop)?;
+            let mut canvas = Canvas::open(encoded, &self.decode, &mut workshop)?;
             for step in &self.steps {
                 apply(step, &mut canvas, random)?;
             }
             let Form { channels, layout, element, size, .. } = self.form;
-            let (mirrored, target) = (canvas.is_mirrored(), output::Target { channels, layout, element });
-            output::write(canvas.pixels()?, size.0 as usize, mirrored, target, &self.scale, into);
+            let (width, mirrored) = (size.0 as usize, canvas.is_mirrored());
+            let target = Target { width, mirrored, channels, layout, element, scale: &self.scale };
+            target.write(canvas.pixels()?, into);
             Ok(())
         })
     }
@@ -204,7 +206,7 @@ fn scale_of(normalise: &Normalise, channels: usize) -> Result<output::Scale> {
 fn apply(step: &Step, canvas: &mut Canvas<'_, '_>, random: &mut Random) -> Result<()> {
     match *step {
         Step::Resize { shorter, filter } => {
-            let to = canvas::shorter_edge(canvas.size(), shorter)?;
+            let to = shorter_edge(canvas.size(), shorter)?;
             canvas.resize(to, filter)
         }
         Step::ResizeTo { to, filter } => canvas.resize(to, filter),

@@ -42,101 +42,88 @@ impl Element {
 /// What each channel's values are multiplied by, and what is then added.
 pub(super) type Scale = [(f32, f32); PIXEL];
 
-/// The form of a sample.
-#[derive(Clone, Copy)]
-pub(super) struct Target {
+/// How a sample is written.
+pub(super) struct Target<'a> {
+    /// Pixels in a row.
+    pub width: usize,
+    /// Whether rows are written from right to left.
+    pub mirrored: bool,
     pub channels: usize,
     pub layout: Layout,
     pub element: Element,
+    pub scale: &'a Scale,
 }
 
-/// Writes `width` wide pixels as a sample.
-pub(super) fn write(
-    pixels: &[[u8; PIXEL]],
-    width: usize,
-    mirrored: bool,
-    target: Target,
-    scale: &Scale,
-    into: &mut [u8],
-) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has what the function is compiled for.
-        unsafe { write_avx2(pixels, width, mirrored, target, scale, into) };
-        return;
+impl Target<'_> {
+    /// Writes pixels as a sample.
+    pub fn write(&self, pixels: &[[u8; PIXEL]], into: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function is compiled for.
+            unsafe { self.write_avx2(pixels, into) };
+            return;
+        }
+        self.write_anywhere(pixels, into);
     }
-    write_anywhere(pixels, width, mirrored, target, scale, into);
-}
 
-/// [`write_anywhere`], compiled for wider registers.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn write_avx2(
-    pixels: &[[u8; PIXEL]],
-    width: usize,
-    mirrored: bool,
-    target: Target,
-    scale: &Scale,
-    into: &mut [u8],
-) {
-    write_anywhere(pixels, width, mirrored, target, scale, into);
-}
+    /// [`write_anywhere`](Target::write_anywhere), compiled for wider registers.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn write_avx2(&self, pixels: &[[u8; PIXEL]], into: &mut [u8]) {
+        self.write_anywhere(pixels, into);
+    }
 
-#[inline(always)]
-fn write_anywhere(
-    pixels: &[[u8; PIXEL]],
-    width: usize,
-    mirrored: bool,
-    Target { channels, layout, element }: Target,
-    scale: &Scale,
-    into: &mut [u8],
-) {
-    let rows = pixels.chunks_exact(width.max(1));
-    match layout {
-        Layout::Planes => {
-            let (plane, row_bytes) = (into.len() / channels.max(1), width * element.size());
-            let mut floats = vec![0f32; width];
-            for ((channel, into), scale) in into.chunks_exact_mut(plane.max(1)).enumerate().zip(scale) {
-                for (row, into) in rows.clone().zip(into.chunks_exact_mut(row_bytes.max(1))) {
-                    if element == Element::U8 {
-                        for (pixel, into) in row.iter().zip(into.iter_mut()) {
-                            *into = value(pixel, channel);
+    #[inline(always)]
+    fn write_anywhere(&self, pixels: &[[u8; PIXEL]], into: &mut [u8]) {
+        let Target { width, mirrored, channels, layout, element, scale } = *self;
+        let rows = pixels.chunks_exact(width.max(1));
+        match layout {
+            Layout::Planes => {
+                let (plane, row_bytes) = (into.len() / channels.max(1), width * element.size());
+                let mut floats = vec![0f32; width];
+                for ((channel, into), scale) in into.chunks_exact_mut(plane.max(1)).enumerate().zip(scale) {
+                    for (row, into) in rows.clone().zip(into.chunks_exact_mut(row_bytes.max(1))) {
+                        if element == Element::U8 {
+                            for (pixel, into) in row.iter().zip(into.iter_mut()) {
+                                *into = value(pixel, channel);
+                            }
+                            if mirrored {
+                                into.reverse();
+                            }
+                            continue;
+                        }
+                        for (pixel, float) in row.iter().zip(&mut floats) {
+                            *float = f32::from(value(pixel, channel)) * scale.0 + scale.1;
                         }
                         if mirrored {
-                            into.reverse();
+                            floats.reverse();
+                        }
+                        store(&floats, element, into);
+                    }
+                }
+            }
+            Layout::Pixels => {
+                let mut row_of = vec![[0u8; PIXEL]; width];
+                let mut floats = vec![0f32; width * channels];
+                for (row, into) in rows.zip(into.chunks_exact_mut((width * channels * element.size()).max(1)))
+                {
+                    row_of.copy_from_slice(row);
+                    if mirrored {
+                        row_of.reverse();
+                    }
+                    if element == Element::U8 {
+                        for (pixel, into) in row_of.iter().zip(into.chunks_exact_mut(channels)) {
+                            into.iter_mut().zip(pixel).for_each(|(into, value)| *into = *value);
                         }
                         continue;
                     }
-                    for (pixel, float) in row.iter().zip(&mut floats) {
-                        *float = f32::from(value(pixel, channel)) * scale.0 + scale.1;
-                    }
-                    if mirrored {
-                        floats.reverse();
+                    for (pixel, floats) in row_of.iter().zip(floats.chunks_exact_mut(channels)) {
+                        for ((float, value), scale) in floats.iter_mut().zip(pixel).zip(scale) {
+                            *float = f32::from(*value) * scale.0 + scale.1;
+                        }
                     }
                     store(&floats, element, into);
                 }
-            }
-        }
-        Layout::Pixels => {
-            let mut row_of = vec![[0u8; PIXEL]; width];
-            let mut floats = vec![0f32; width * channels];
-            for (row, into) in rows.zip(into.chunks_exact_mut((width * channels * element.size()).max(1))) {
-                row_of.copy_from_slice(row);
-                if mirrored {
-                    row_of.reverse();
-                }
-                if element == Element::U8 {
-                    for (pixel, into) in row_of.iter().zip(into.chunks_exact_mut(channels)) {
-                        into.iter_mut().zip(pixel).for_each(|(into, value)| *into = *value);
-                    }
-                    continue;
-                }
-                for (pixel, floats) in row_of.iter().zip(floats.chunks_exact_mut(channels)) {
-                    for ((float, value), scale) in floats.iter_mut().zip(pixel).zip(scale) {
-                        *float = f32::from(*value) * scale.0 + scale.1;
-                    }
-                }
-                store(&floats, element, into);
             }
         }
     }

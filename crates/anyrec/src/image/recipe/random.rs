@@ -1,5 +1,7 @@
 //! Chance that can be repeated: numbers that follow from a key alone.
 
+use crate::mix::{STEP, mix};
+
 /// Random numbers of one sample (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Random {
@@ -51,14 +53,6 @@ impl Random {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         deviation * radius * (std::f64::consts::TAU * self.unit()).cos()
     }
-}
-
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

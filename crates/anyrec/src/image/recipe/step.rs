@@ -1,7 +1,7 @@
 //! The steps of a recipe, as plain data.
 
 use crate::error::{Error, Result};
-use crate::image::Filter;
+use crate::image::resize::{Filter, shorter_edge};
 
 /// Width and height in pixels.
 pub type Extent = (u32, u32);
@@ -156,9 +156,7 @@ impl Step {
         match *self {
             Step::ResizeTo { to, .. } | Step::RandomResizedCrop { to, .. } => Some(to),
             Step::CentreCrop(crop) | Step::RandomCrop(crop) => Some(crop.to),
-            Step::Resize { shorter, .. } => {
-                before.and_then(|size| super::canvas::shorter_edge(size, shorter).ok())
-            }
+            Step::Resize { shorter, .. } => before.and_then(|size| shorter_edge(size, shorter).ok()),
             Step::Pad { border, .. } => {
                 let grown = |side: u32| side.checked_add(border.checked_mul(2)?);
                 before.and_then(|(width, height)| Some((grown(width)?, grown(height)?)))

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::ErrorKind;
-use crate::image::{self, Filter, Picture, Samples, encode_jpeg, encode_png};
+use crate::image::{self, Channels, Filter, Picture, Samples, encode_jpeg, encode_png};
 
 /// A picture with something to see everywhere: waves of several lengths.
 fn waves(width: u32, height: u32) -> Picture {
