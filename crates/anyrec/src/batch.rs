@@ -36,6 +36,7 @@ impl Batch {
     }
 
     /// Adds a record at the end.
+    #[inline]
     pub fn push(&mut self, record: &[u8]) {
         let end = self.end();
         if self.buffer.len() > end {
@@ -51,6 +52,7 @@ impl Batch {
     }
 
     /// Number of records.
+    #[inline]
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -73,6 +75,7 @@ impl Batch {
     }
 
     /// All records' bytes, back to back.
+    #[inline]
     pub fn buffer(&self) -> &[u8] {
         self.buffer.get(..self.end()).unwrap_or_default()
     }
@@ -119,6 +122,7 @@ impl Batch {
     }
 
     /// Where the last record ends; it ends within the buffer, so the number is small enough.
+    #[inline]
     fn end(&self) -> usize {
         self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0)
     }

@@ -11,6 +11,7 @@
 //! | IDX | [`format::idx`] | `*-idx3-ubyte` and all other types, plain or gzip |
 
 mod batch;
+mod checksum;
 pub mod convert;
 mod dataset;
 mod error;

@@ -36,14 +36,9 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
-        let mut size = 0;
-        while batch.len() < count && (size < bytes || batch.is_empty()) {
-            let push = |_: &_, record: &[u8]| {
-                batch.push(record);
-                record.len()
-            };
-            match self.step(push) {
-                Ok(Some(length)) => size += length,
+        while batch.len() < count && (batch.buffer().len() < bytes || batch.is_empty()) {
+            match self.push_some(batch, count, bytes) {
+                Ok(Some(())) => {}
                 Ok(None) => break,
                 Err(error) if batch.is_empty() => return Err(error),
                 Err(error) => {
@@ -53,6 +48,19 @@ impl<D: Deref<Target = Dataset>> Records<D> {
             }
         }
         Ok(())
+    }
+
+    /// Adds one record or more to a batch, up to so many records or bytes; `None` at the end.
+    fn push_some(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<Option<()>> {
+        let before = batch.len();
+        if let Some((scan, _)) = &mut self.current {
+            // An error would come again for ever: this file is over.
+            scan.fill(batch, count, bytes).inspect_err(|_| self.current = None)?;
+        }
+        if batch.len() > before {
+            return Ok(Some(()));
+        }
+        self.step(|_, record| batch.push(record))
     }
 
     /// The next records as [`fill`](Records::fill) counts them: lent, not copied, where they lie in

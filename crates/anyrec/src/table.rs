@@ -18,6 +18,7 @@
 //! and unless the modification time is too, the digest is computed again. What does not fit is
 //! refused as stale, never half-believed.
 
+use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Format, OpenOptions};
 use crate::hint;
@@ -161,7 +162,7 @@ impl Table {
             last = frame;
         }
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+        bytes.extend_from_slice(&crc32(&body).to_le_bytes());
         bytes.extend(body);
         bytes
     }
@@ -169,7 +170,7 @@ impl Table {
     fn decode(bytes: &[u8]) -> Result<Table> {
         let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::corrupt("not a table: wrong magic"))?;
         let stored = u32::from_le_bytes(take(&mut rest)?);
-        let computed = crc32fast::hash(rest);
+        let computed = crc32(rest);
         if stored != computed {
             return Err(Error::corrupt("the table's checksum does not hold").expected_found(stored, computed));
         }

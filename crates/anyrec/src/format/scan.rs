@@ -6,6 +6,7 @@
 //! spans are empty, at the frame's end.
 
 use super::value::{ElementType, Value};
+use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::hint;
 use crate::position::Position;
@@ -20,6 +21,16 @@ pub trait Scan: Send {
     /// Only when reading fails (the system's errors) or a limit is exceeded: damage is an event,
     /// not an error.
     fn next_event(&mut self) -> Result<Event<'_>>;
+
+    /// Adds to a batch the records that follow, as long as there is nothing else to tell, until it
+    /// has that many records or bytes: what [`next_event`](Scan::next_event) gives, with less ado for
+    /// each. May stop anywhere, and does at once where a format has no faster way.
+    ///
+    /// # Errors
+    /// As [`next_event`](Scan::next_event); the batch has the records before.
+    fn fill(&mut self, _batch: &mut Batch, _records: usize, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A file cut into parts that can be scanned side by side.

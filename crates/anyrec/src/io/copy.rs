@@ -1,5 +1,7 @@
 //! Copying records out of a mapped file.
 
+use crate::checksum::crc32_after;
+
 /// Bytes copied at a time, so that what was just read for a checksum is copied out of the
 /// processor's nearest caches.
 const BLOCK: usize = 16 << 10;
@@ -9,17 +11,17 @@ const BLOCK: usize = 16 << 10;
 /// With `stream` the bytes go past the caches: a destination larger than the caches would only
 /// push out what is in them, and the processor would read its memory before writing it.
 pub(crate) fn copy(from: &[u8], to: &mut [u8], checksum: bool, stream: bool) -> Option<u32> {
-    let mut crc = checksum.then(crc32fast::Hasher::new);
+    let mut crc = checksum.then_some(0);
     for (from, to) in from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
         if let Some(crc) = &mut crc {
-            crc.update(from);
+            *crc = crc32_after(*crc, from);
         }
         match stream {
             true => copy_past_caches(from, to),
             false => to.copy_from_slice(from),
         }
     }
-    crc.map(crc32fast::Hasher::finalize)
+    crc
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,6 +70,7 @@ pub(crate) fn bring_near(bytes: &[u8], lines: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum::crc32;
 
     #[test]
     fn all_lengths_and_alignments_are_copied() {
@@ -79,7 +82,7 @@ mod tests {
                     let mut to = vec![255; length + 40];
                     let crc = copy(piece, &mut to[20 - shift % 3..][..length], true, stream);
                     finish_streaming();
-                    assert_eq!(crc, Some(crc32fast::hash(piece)));
+                    assert_eq!(crc, Some(crc32(piece)));
                     let begin = 20 - shift % 3;
                     assert_eq!(&to[begin..begin + length], piece);
                     assert!(to[..begin].iter().chain(&to[begin + length..]).all(|&byte| byte == 255));

@@ -13,6 +13,7 @@
 //! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
 //! file with millions of samples allocates nothing per sample.
 
+use crate::checksum::crc32;
 use crate::error::Result;
 use crate::io::bring_near;
 use bytes::Bytes;
@@ -106,7 +107,7 @@ impl Table {
         if stored == 0 {
             return TableState::Unprotected;
         }
-        match crc32fast::hash(covered) {
+        match crc32(covered) {
             computed if computed == stored => TableState::Verified,
             computed => TableState::Mismatch { stored, computed },
         }
@@ -118,20 +119,24 @@ impl Table {
     }
 
     /// Checksum of sample `index`; `None` past `N`, or where the file ends before it.
+    #[inline]
     pub(super) fn checksum(&self, index: u64) -> Option<u32> {
         self.checksum_entry(index).map(|stored| u32::from_le_bytes(*stored))
     }
 
     /// Offset of sample `index` as stored; `None` past `N`, or where the file ends before it.
+    #[inline]
     pub(super) fn offset(&self, index: u64) -> Option<i64> {
         self.offset_entry(index).map(|stored| i64::from_le_bytes(*stored))
     }
 
+    #[inline]
     fn checksum_entry(&self, index: u64) -> Option<&[u8; 4]> {
         let at = HEADER.checked_add(index.checked_mul(4)?).filter(|_| index < self.count)?;
         self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk()
     }
 
+    #[inline]
     fn offset_entry(&self, index: u64) -> Option<&[u8; 8]> {
         if index >= self.count {
             return None;
@@ -177,6 +182,7 @@ impl Table {
     /// and no others, and samples never overlap.
     ///
     /// Without a `length` (on a stream) the last boundary is `u64::MAX`.
+    #[inline]
     pub(super) fn boundary(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {
         let value = self.candidate(index, after, length)?;
         let mut beyond = 0;
@@ -192,6 +198,7 @@ impl Table {
     }
 
     /// Boundary `index` if it lies between `after` and the end of the file.
+    #[inline]
     fn candidate(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {
         let end = length.unwrap_or(u64::MAX);
         if index >= self.count {

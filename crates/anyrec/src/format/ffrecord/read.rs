@@ -2,6 +2,7 @@
 
 use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
@@ -207,7 +208,7 @@ impl RecordReader for Reader {
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         if self.verify {
-            let computed = crc32fast::hash(frame);
+            let computed = crc32(frame);
             let stored = self.table.checksum(index);
             if stored != Some(computed) {
                 return Err(self

@@ -14,6 +14,8 @@
 
 use super::layout::{HEADER, Table, TableState};
 use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
+use crate::batch::Batch;
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
@@ -337,7 +339,7 @@ impl FfRecordScan {
         if !self.verify {
             return Ok(Outcome::Intact(length));
         }
-        let computed = crc32fast::hash(ahead);
+        let computed = crc32(ahead);
         let stored = table.checksum(index).unwrap_or_default();
         Ok(match stored == computed {
             true => Outcome::Intact(length),
@@ -382,7 +384,8 @@ fn cut_short(samples: Range<u64>, end: u64) -> String {
 impl Scan for FfRecordScan {
     fn next_event(&mut self) -> Result<Event<'_>> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
-        if let Some((begin, length)) = self.next_in_order()? {
+        let begin = self.window.offset();
+        if let Some(length) = self.next_in_order()?.map(<[u8]>::len) {
             return self.hand_out(begin, length);
         }
         loop {
@@ -404,12 +407,27 @@ impl Scan for FfRecordScan {
             None => Ok(Event::End),
         }
     }
+
+    fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
+        self.window.skip(std::mem::take(&mut self.handed_out))?;
+        let mut size = batch.buffer().len();
+        while batch.len() < records && size < bytes {
+            let Some(data) = self.next_in_order()? else { break };
+            let length = data.len();
+            batch.push(data);
+            size += length;
+            self.records += 1;
+            self.window.skip(length as u64)?;
+        }
+        Ok(())
+    }
 }
 
 impl FfRecordScan {
-    /// Where the next sample begins and how long it is, if it follows directly, is intact and lies in
-    /// memory, as nearly all do: what [`advance`](FfRecordScan::advance) finds, with less ado.
-    fn next_in_order(&mut self) -> Result<Option<(u64, usize)>> {
+    /// The next sample, if it follows directly, is intact and lies in memory, as nearly all do: what
+    /// [`advance`](FfRecordScan::advance) finds, with less ado.
+    #[inline]
+    fn next_in_order(&mut self) -> Result<Option<&[u8]>> {
         let Stage::Samples(samples) = &mut self.stage else { return Ok(None) };
         let begin = self.window.offset();
         let undisturbed = self.pending.is_empty() && self.ready.is_none() && samples.lost.is_none();
@@ -425,12 +443,12 @@ impl FfRecordScan {
         }
         let data = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
         let intact = data.len() as u64 == size
-            && (!self.verify || samples.table.checksum(samples.next) == Some(crc32fast::hash(data)));
+            && (!self.verify || samples.table.checksum(samples.next) == Some(crc32(data)));
         if !intact {
             return Ok(None);
         }
         (samples.next, samples.begin, samples.after) = (samples.next + 1, Some(end), end);
-        Ok(Some((begin, data.len())))
+        Ok(Some(data))
     }
 
     /// The intact sample at the window.

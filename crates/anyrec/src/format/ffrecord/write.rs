@@ -14,6 +14,7 @@
 //! Memory: 12 bytes a sample.
 
 use super::layout::{HEADER, encode_table, table_length};
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, Tags, WriteOptions, Written};
@@ -114,7 +115,7 @@ impl Writer {
         self.broken = true;
         self.file.append(sample)?;
         self.broken = false;
-        self.end_sample(crc32fast::hash(sample), sample.len() as u64)?;
+        self.end_sample(crc32(sample), sample.len() as u64)?;
         Ok(number)
     }
 

@@ -10,6 +10,7 @@
 //! not known here, and neither is the file: bytes in, meaning out. Errors have no place; the
 //! caller knows where it was looking and adds it.
 
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -132,7 +133,7 @@ pub fn decode_chunk(bytes: &[u8], verify: bool) -> Result<Chunk<'_>> {
 
 /// Holds a stored CRC-32 against the bytes it covers.
 pub(super) fn check_crc(failure: &str, stored: u32, covered: &[u8]) -> Result<()> {
-    let computed = crc32fast::hash(covered);
+    let computed = crc32(covered);
     if computed == stored {
         return Ok(());
     }
@@ -262,7 +263,7 @@ pub(super) fn encode_chunks(
         let fields = chunk.iter_mut().skip(12);
         let values = [0, size, total, index].into_iter().flat_map(u32::to_le_bytes);
         fields.zip(values).for_each(|(field, value)| *field = value);
-        let checksum = crc32fast::hash(chunk.get(12..).unwrap_or_default());
+        let checksum = crc32(chunk.get(12..).unwrap_or_default());
         let head = kind.magic().into_iter().chain(checksum.to_le_bytes());
         chunk.iter_mut().zip(head).for_each(|(field, value)| *field = value);
         chunk.extend(PADDING.into_iter().cycle().take(CHUNK - chunk.len()));

@@ -11,6 +11,7 @@
 
 use super::layout::{BODY_MAGIC, Items, array_at, check_crc, invalid_magic};
 use super::transform::Chain;
+use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
@@ -78,7 +79,7 @@ pub fn decode_record_header(bytes: &[u8]) -> Result<(RecordKind, u64)> {
 /// A record header.
 pub fn encode_record_header(kind: RecordKind, length: u64) -> [u8; RECORD_HEADER] {
     let length = length.to_le_bytes();
-    let checksum = crc32fast::hash(&length).to_le_bytes();
+    let checksum = crc32(&length).to_le_bytes();
     let mut header = [0; RECORD_HEADER];
     let bytes = kind.magic().into_iter().chain(length).chain(checksum);
     for (place, byte) in header.iter_mut().zip(bytes) {
@@ -136,7 +137,7 @@ pub(super) fn put_packed_list(sizes: &[u64], out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; PACKED_HEADER]);
     super::layout::put_item_list(sizes, out);
-    let checksum = crc32fast::hash(out.get(begin + PACKED_HEADER..).unwrap_or_default());
+    let checksum = crc32(out.get(begin + PACKED_HEADER..).unwrap_or_default());
     if let Some(place) = out.get_mut(begin..begin + PACKED_HEADER) {
         place.copy_from_slice(&checksum.to_le_bytes());
     }

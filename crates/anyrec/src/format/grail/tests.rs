@@ -7,6 +7,7 @@ use super::layout::*;
 use super::legacy::{self, RecordKind, decode_record_header, encode_record_header, find_record_header};
 use super::transform::Registry;
 use super::{Scanner, Writer};
+use crate::checksum::crc32;
 use crate::error::ErrorKind;
 use crate::format::{OpenOptions, Value, WriteOptions};
 use bytes::Bytes;
@@ -67,7 +68,7 @@ fn each_fault_of_a_chunk_has_its_reason() {
     let resealed = |at: usize, value: u8| {
         reason(&|bytes| {
             bytes[at] = value;
-            let checksum = crc32fast::hash(&bytes[12..CHUNK_HEADER + 7]);
+            let checksum = crc32(&bytes[12..CHUNK_HEADER + 7]);
             bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
         })
     };

@@ -108,6 +108,7 @@ impl PartHeader {
     pub const SIZE: usize = 8;
 
     /// The header these bytes hold, if they begin with the magic.
+    #[inline]
     pub fn parse(bytes: [u8; Self::SIZE]) -> Option<Self> {
         let word = u64::from_le_bytes(bytes);
         if word & 0xffff_ffff != u64::from(MAGIC) {
@@ -119,6 +120,7 @@ impl PartHeader {
     }
 
     /// The header at the beginning of a slice, if there is one.
+    #[inline]
     pub fn at_start_of(bytes: &[u8]) -> Option<Self> {
         Self::parse(*bytes.first_chunk()?)
     }
@@ -135,6 +137,7 @@ impl PartHeader {
     }
 
     /// Bytes of header, payload and padding.
+    #[inline]
     pub fn size(self) -> u64 {
         Self::SIZE as u64 + self.padded_length()
     }

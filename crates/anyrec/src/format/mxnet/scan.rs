@@ -12,6 +12,7 @@
 use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
 };
+use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
@@ -114,6 +115,7 @@ impl RecordScan {
     }
 
     /// Moves past the record delivered last.
+    #[inline]
     fn pass(&mut self) -> Result<()> {
         let taken = std::mem::take(&mut self.taken);
         self.window.skip(taken)?;
@@ -156,6 +158,7 @@ impl RecordScan {
     /// finds, with less ado and without a word about its padding.
     ///
     /// [`walk`]: RecordScan::walk
+    #[inline]
     fn whole_part(&mut self) -> Result<Option<PartHeader>> {
         let Some(part) = PartHeader::at_start_of(self.window.peek(PartHeader::SIZE)?) else {
             return Ok(None);
@@ -165,17 +168,16 @@ impl RecordScan {
         Ok(sound.then_some(part))
     }
 
-    /// Delivers what [`whole_part`](RecordScan::whole_part) found.
-    fn deliver_whole(&mut self, part: PartHeader) -> Result<Event<'_>> {
+    /// The record that [`whole_part`](RecordScan::whole_part) found.
+    #[inline]
+    fn take_whole(&mut self, part: PartHeader) -> Result<&[u8]> {
         let (begin, size) = (self.window.offset(), part.size());
         (self.taken, self.records) = (size, self.records + 1);
         let frame = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
         let end = usize::try_from(part.length).map_or(usize::MAX, |length| PartHeader::SIZE + length);
-        let Some(data) = frame.get(PartHeader::SIZE..end) else {
-            return Err(Error::corrupt("the file was cut short while it was read").at(begin));
-        };
-        let (position, span) = (Position::of_frame(begin), begin..begin + size);
-        Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }))
+        frame
+            .get(PartHeader::SIZE..end)
+            .ok_or_else(|| Error::corrupt("the file was cut short while it was read").at(begin))
     }
 
     /// Skips to the next place at which a record may begin, or to the end.
@@ -274,7 +276,10 @@ impl Scan for RecordScan {
         if !self.search_payload
             && let Some(part) = self.whole_part()?
         {
-            return self.deliver_whole(part);
+            let begin = self.window.offset();
+            let (position, span) = (Position::of_frame(begin), begin..begin + part.size());
+            let data = self.take_whole(part)?;
+            return Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }));
         }
         match self.walk()? {
             Step::Record(outline) => {
@@ -290,5 +295,22 @@ impl Scan for RecordScan {
             Step::Damage(damage) => Ok(Event::Damage(damage)),
             Step::End => Ok(self.last_remark().map_or(Event::End, Event::Notice)),
         }
+    }
+
+    fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
+        let mut size = batch.buffer().len();
+        while !self.search_payload
+            && self.notices.is_empty()
+            && self.ready.is_none()
+            && batch.len() < records
+            && size < bytes
+        {
+            self.pass()?;
+            let Some(part) = self.whole_part()? else { break };
+            let data = self.take_whole(part)?;
+            size += data.len();
+            batch.push(data);
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Test images, made here.
 
 use super::*;
+use crate::checksum::crc32;
 use mozjpeg_sys::*;
 use std::ffi::{c_int, c_uint};
 
@@ -124,7 +125,7 @@ pub fn png_chunk(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
     let mut chunk = (content.len() as u32).to_be_bytes().to_vec();
     chunk.extend(name);
     chunk.extend(content);
-    let checksum = crc32fast::hash(&chunk[4..]);
+    let checksum = crc32(&chunk[4..]);
     chunk.extend(checksum.to_be_bytes());
     chunk
 }
