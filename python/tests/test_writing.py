@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -33,6 +35,36 @@ def test_an_exception_leaves_no_file_and_keeps_the_old_one(own_folder: pathlib.P
             writer.write(b"x")
             _ = 1 / 0
         assert [path.read_bytes() for path in own_folder.iterdir()] == ([content] if content else [])
+
+
+FULL_DISK = """
+import resource, signal, sys, anyrec
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+writer = anyrec.create(sys.argv[1], overwrite=True)
+try:
+    for number in range(10_000):
+        writer.write(bytes(600))
+except OSError as error:
+    assert "File too large" in str(error), error
+else:
+    raise AssertionError("6 MB in a file of 1 MB")
+# Going on as if nothing had happened does not make a file with a gap.
+try:
+    writer.write(b"more")
+    writer.close()
+except anyrec.AnyrecError:
+    pass
+else:
+    raise AssertionError("closed")
+"""
+
+
+@pytest.mark.parametrize("name", ["x.rec", "x.ffr", "x.grail-rio"])
+def test_a_full_disk_is_an_error_and_the_old_file_stays(own_folder: pathlib.Path, name: str) -> None:
+    (own_folder / name).write_bytes(b"old")
+    subprocess.run([sys.executable, "-c", FULL_DISK, name], check=True, cwd=own_folder)
+    assert [path.read_bytes() for path in own_folder.iterdir()] == [b"old"]
 
 
 def test_a_forgotten_writer_leaves_no_file(own_folder: pathlib.Path) -> None:

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use tempfile::NamedTempFile;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use tempfile::{NamedTempFile, TempPath};
 
 /// What a finished file survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +34,10 @@ pub struct AtomicFile {
     /// What waits to be written, and where it goes.
     buffer: Vec<u8>,
     offset: u64,
+    /// The block that another thread is writing.
+    behind: Option<Behind>,
+    /// Something could not be written: the file never gets its name.
+    failed: bool,
     target: PathBuf,
     overwrite: bool,
     durability: Durability,
@@ -41,6 +46,14 @@ pub struct AtomicFile {
 /// Small records cost no system call of their own. Writes begin and end at multiples of this: the
 /// system then keeps the file in large pieces, which are faster to write and to read again.
 const BLOCK: usize = 1 << 18;
+
+/// A block on its way into the file: it comes back when it is written, or could not be.
+#[derive(Debug)]
+struct Behind {
+    written: Receiver<(Vec<u8>, io::Result<()>)>,
+    /// The process that has the thread.
+    process: u32,
+}
 
 impl AtomicFile {
     /// Starts a file that will be called `target`.
@@ -65,13 +78,22 @@ impl AtomicFile {
         std::fs::metadata(folder(&target))
             .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
         let file = match nameless(folder(&target)) {
-            Some(file) => Unnamed::Nameless(file),
+            Some(file) => Unnamed::Nameless(Arc::new(file)),
             None => partial()
                 .tempfile_in(folder(&target))
-                .map(|file| Unnamed::Partial(Listed::new(file.path()), file))
+                .map(Unnamed::partial)
                 .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?,
         };
-        Ok(AtomicFile { file, buffer: Vec::new(), offset: 0, target, overwrite, durability })
+        Ok(AtomicFile {
+            file,
+            buffer: Vec::new(),
+            offset: 0,
+            behind: None,
+            failed: false,
+            target,
+            overwrite,
+            durability,
+        })
     }
 
     /// The name the file will have.
@@ -115,7 +137,7 @@ impl AtomicFile {
                 self.offset += now.len() as u64;
             } else {
                 self.buffer.extend_from_slice(now);
-                self.flush()?;
+                self.hand_over()?;
             }
             data = later;
         }
@@ -161,15 +183,72 @@ impl AtomicFile {
         Ok(self.file.file())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.write_at(&self.buffer, self.offset)?;
-        self.offset += self.buffer.len() as u64;
-        self.buffer.clear();
+    /// Lets another thread write the buffer while the caller fills the next. If it is still at the
+    /// last one, this one does: several files written at once do not wait for that one thread.
+    fn hand_over(&mut self) -> Result<()> {
+        self.check()?;
+        let mut next = Vec::new();
+        if let Some(behind) = self.behind.take() {
+            match behind.written.try_recv() {
+                Ok((used, outcome)) => {
+                    outcome.map_err(|error| self.write_error(error))?;
+                    next = used;
+                }
+                Err(TryRecvError::Empty) if behind.is_of_this_process() => {
+                    self.behind = Some(behind);
+                    return self.write_buffer();
+                }
+                Err(_) => return Err(self.write_error(Behind::lost())),
+            }
+        }
+        next.clear();
+        next.reserve(BLOCK);
+        let block = std::mem::replace(&mut self.buffer, next);
+        let (file, offset) = (Arc::clone(self.file.file()), self.offset);
+        self.offset += block.len() as u64;
+        let (sender, written) = channel();
+        crate::pool::in_background(move || {
+            let outcome = file.write_all_at(&block, offset);
+            // Nobody listens any more where the file was given up.
+            let _ = sender.send((block, outcome));
+        });
+        self.behind = Some(Behind { written, process: crate::process::generation() });
         Ok(())
     }
 
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+    /// Writes everything, and waits for what another thread writes.
+    fn flush(&mut self) -> Result<()> {
+        self.write_buffer()?;
+        let Some(behind) = self.behind.take() else { return Ok(()) };
+        let written = match behind.is_of_this_process() {
+            true => behind.written.recv().map_err(|_| Behind::lost()),
+            false => Err(Behind::lost()),
+        };
+        written.and_then(|(_, outcome)| outcome).map_err(|error| self.write_error(error))
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.write_at(&buffer, self.offset)?;
+        self.offset += buffer.len() as u64;
+        buffer.clear();
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn write_at(&mut self, data: &[u8], offset: u64) -> Result<()> {
+        self.check()?;
         self.file.file().write_all_at(data, offset).map_err(|error| self.write_error(error))
+    }
+
+    /// Whoever goes on after an error gets another one.
+    fn check(&self) -> Result<()> {
+        match self.failed {
+            true => {
+                Err(Error::invalid("could not be written before and cannot be finished").in_file(self.name()))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Gives the file its name. Until this returns, the old file (or none) has it.
@@ -195,7 +274,8 @@ impl AtomicFile {
         Ok(())
     }
 
-    fn write_error(&self, error: io::Error) -> Error {
+    fn write_error(&mut self, error: io::Error) -> Error {
+        self.failed = true;
         Error::io("cannot write", error).in_file(self.name())
     }
 
@@ -206,13 +286,24 @@ impl AtomicFile {
     }
 }
 
+impl Behind {
+    fn is_of_this_process(&self) -> bool {
+        self.process == crate::process::generation()
+    }
+
+    /// The thread panicked, or is the parent's of this forked process.
+    fn lost() -> io::Error {
+        io::Error::other("the thread that was writing is gone")
+    }
+}
+
 /// A file that has not got its name yet.
 #[derive(Debug)]
 enum Unnamed {
     /// Has no name at all: gone with the process.
-    Nameless(File),
+    Nameless(Arc<File>),
     /// Has a hidden name of its own: removed on drop, not on a kill.
-    Partial(Listed, NamedTempFile),
+    Partial(Listed, Arc<File>, TempPath),
 }
 
 /// Hidden names in use.
@@ -245,10 +336,14 @@ impl Drop for Listed {
 }
 
 impl Unnamed {
-    fn file(&self) -> &File {
+    fn partial(file: NamedTempFile) -> Self {
+        let (file, path) = file.into_parts();
+        Unnamed::Partial(Listed::new(&path), Arc::new(file), path)
+    }
+
+    fn file(&self) -> &Arc<File> {
         match self {
-            Unnamed::Nameless(file) => file,
-            Unnamed::Partial(_, file) => file.as_file(),
+            Unnamed::Nameless(file) | Unnamed::Partial(_, file, _) => file,
         }
     }
 
@@ -264,12 +359,10 @@ impl Unnamed {
                 })?;
                 hidden.into_temp_path().persist(target).map_err(|error| error.error)
             }
-            Unnamed::Partial(_listed, file) if overwrite => {
-                file.persist(target).map(drop).map_err(|error| error.error)
+            Unnamed::Partial(_listed, _, path) if overwrite => {
+                path.persist(target).map_err(|error| error.error)
             }
-            Unnamed::Partial(_listed, file) => {
-                file.persist_noclobber(target).map(drop).map_err(|error| error.error)
-            }
+            Unnamed::Partial(_listed, _, path) => path.persist_noclobber(target).map_err(|error| error.error),
         }
     }
 }
@@ -342,7 +435,7 @@ mod tests {
         let make = || {
             let file = partial().tempfile_in(folder.path()).unwrap();
             let path = file.path().to_owned();
-            (Unnamed::Partial(Listed::new(&path), file), path)
+            (Unnamed::partial(file), path)
         };
         let is_listed = |path: &PathBuf| PARTIAL_FILES.lock().unwrap().contains(path);
         let ((open, open_path), (done, done_path), (dropped, dropped_path)) = (make(), make(), make());
@@ -352,6 +445,44 @@ mod tests {
         assert!(is_listed(&open_path) && !is_listed(&done_path) && !is_listed(&dropped_path));
         drop(open);
         assert!(!is_listed(&open_path));
+    }
+
+    #[test]
+    fn pieces_of_any_size_come_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let data: Vec<u8> = (0..5 * BLOCK).map(|i| (i % 251).to_le_bytes()[0]).collect();
+        let mut file = AtomicFile::create(&path, false, Durability::Process).unwrap();
+        let (mut rest, mut size) = (data.as_slice(), 1);
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(size.min(rest.len()));
+            file.append(piece).unwrap();
+            (rest, size) = (later, size * 3 % (2 * BLOCK - 1));
+        }
+        file.overwrite_at(3, &data[3..9]).unwrap();
+        file.commit().unwrap();
+        assert!(std::fs::read(&path).unwrap() == data);
+    }
+
+    #[test]
+    fn what_another_thread_could_not_write_is_an_error_of_the_next_block_and_of_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let readable = folder.path().join("readable");
+        std::fs::write(&readable, "").unwrap();
+        let file_that_refuses = || {
+            let mut file =
+                AtomicFile::create(&folder.path().join("new"), false, Durability::Process).unwrap();
+            file.file = Unnamed::Nameless(Arc::new(File::open(&readable).unwrap()));
+            file.append(b"first").unwrap();
+            file.append(&vec![0; BLOCK]).unwrap();
+            file
+        };
+        assert_eq!(file_that_refuses().commit().unwrap_err().kind(), ErrorKind::Io);
+        let mut file = file_that_refuses();
+        file.append(&vec![0; 2 * BLOCK]).unwrap_err();
+        file.append(b"more").unwrap();
+        assert_eq!(file.commit().unwrap_err().kind(), ErrorKind::Invalid);
+        assert!(!folder.path().join("new").exists());
     }
 
     #[test]
