@@ -148,9 +148,11 @@ def test_importing_starts_no_thread() -> None:
 
 
 def test_ctrl_c_ends_long_work_at_once_and_leaves_no_output(own_folder: pathlib.Path) -> None:
+    # Takes far longer to compress than the signal is away.
+    record = os.urandom(2_000_000)
     with anyrec.create("large.rec", durability="process") as writer:
-        for _ in range(20):
-            writer.write(bytes(20_000_000))
+        for _ in range(200):
+            writer.write(record)
     code = (
         "import anyrec, sys\n"
         "print('go', flush=True)\n"

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 use std::io::Read;
+use std::sync::{Mutex, PoisonError};
 
 /// What the original takes for no level and for negative ones.
 const DEFAULT_ZSTD_LEVEL: i32 = 5;
@@ -52,6 +53,8 @@ fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
 /// One zstd frame a block.
 pub(super) struct Zstd {
     level: i32,
+    /// Compressors that are not in use: their memory costs more to get than to use again.
+    idle: Mutex<Vec<zstd::bulk::Compressor<'static>>>,
 }
 
 impl Zstd {
@@ -60,13 +63,22 @@ impl Zstd {
             None | Some(i32::MIN..0) => DEFAULT_ZSTD_LEVEL,
             Some(level) => level.min(MAX_ZSTD_LEVEL),
         };
-        Ok(Zstd { level })
+        Ok(Zstd { level, idle: Mutex::default() })
     }
 }
 
 impl Transformer for Zstd {
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
-        zstd::bulk::compress(block, self.level).map_err(|error| Error::io("zstd cannot compress", error))
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = idle().pop();
+        unused
+            .map_or_else(|| zstd::bulk::Compressor::new(self.level), Ok)
+            .and_then(|mut compressor| {
+                let stored = compressor.compress(block)?;
+                idle().push(compressor);
+                Ok(stored)
+            })
+            .map_err(|error| Error::io("zstd cannot compress", error))
     }
 
     fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
@@ -166,5 +178,6 @@ fn over_limit(limit: u64) -> Error {
 
 /// Blocks whose transformers are not known because the header is lost: both compressors, to try.
 pub(super) fn guesses() -> [&'static dyn Transformer; 2] {
-    [&Zstd { level: DEFAULT_ZSTD_LEVEL }, &Flate { level: -1 }]
+    static ZSTD: Zstd = Zstd { level: DEFAULT_ZSTD_LEVEL, idle: Mutex::new(Vec::new()) };
+    [&ZSTD, &Flate { level: -1 }]
 }

@@ -42,9 +42,10 @@ impl Pipeline {
         self.chain.is_empty() && self.results.is_empty()
     }
 
-    /// Whether no more block may be submitted before a result is taken.
+    /// Whether no more block may be submitted before a result is taken. One waits beside those that
+    /// are worked on: a thread that is done goes on with it, and not only when the owner comes by.
     pub(super) fn is_full(&self) -> bool {
-        self.results.len() >= self.parallelism
+        self.results.len() > self.parallelism
     }
 
     /// Adds a block.
@@ -54,7 +55,7 @@ impl Pipeline {
             // A thread of its own would only add the trouble.
             let _ = sender.send(self.chain.encode(block));
         } else {
-            if self.threads.len() <= self.results.len() {
+            if self.threads.len() < self.parallelism.min(self.results.len() + 1) {
                 self.start_thread()?;
             }
             if let Some(jobs) = &self.jobs {

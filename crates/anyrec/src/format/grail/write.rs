@@ -34,7 +34,7 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// an [`Invalid`](crate::ErrorKind::Invalid) error. A file appears under its name in `finish`.
 ///
 /// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order; so
-/// many blocks, and the one being filled, are in memory at most. A failure there is the error of
+/// many blocks, one that waits and the one being filled are in memory at most. A failure there is the error of
 /// a later call; after any failure every call fails.
 ///
 /// ```
@@ -321,17 +321,18 @@ impl<'a> Writer<'a> {
         let items = sizes.len() as u64;
         let mut block = Vec::new();
         layout::put_item_list(&sizes, &mut block);
-        if self.pipeline.is_idle() {
-            // Nothing is to be done to the block: its memory serves the next one too.
-            self.write_body([&block, &data], items).map_err(|error| self.fail(error))?;
-            sizes.clear();
-            data.clear();
-            (self.sizes, self.data) = (sizes, data);
-            return Ok(());
-        }
-        block.reserve_exact(data.len());
-        block.extend_from_slice(&data);
-        self.submit(BlockKind::Body, items, block)
+        let done = if self.pipeline.is_idle() {
+            self.write_body([&block, &data], items).map_err(|error| self.fail(error))
+        } else {
+            block.reserve_exact(data.len());
+            block.extend_from_slice(&data);
+            self.submit(BlockKind::Body, items, block)
+        };
+        // Their memory serves the next block too.
+        sizes.clear();
+        data.clear();
+        (self.sizes, self.data) = (sizes, data);
+        done
     }
 
     fn write_body(&mut self, block: [&[u8]; 2], items: u64) -> Result<()> {
