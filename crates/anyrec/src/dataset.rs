@@ -157,7 +157,7 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch).
     pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         batch.clear();
-        self.fetch(indices)?.into_batch(batch, threads)
+        self.fetch(indices, threads)?.into_batch(batch, threads)
     }
 
     /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
@@ -167,7 +167,7 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
     /// small, before anything is written to it.
     pub fn read_into(&self, indices: &[u64], buffer: &mut [u8], threads: usize) -> Result<Vec<u64>> {
-        let fetch = self.fetch(indices)?;
+        let fetch = self.fetch(indices, threads)?;
         let offsets = fetch.offsets().to_vec();
         let needed = offsets.last().copied().unwrap_or(0);
         let room = buffer.len();
@@ -186,15 +186,15 @@ impl Dataset {
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch).
     pub fn lend(&self, indices: &[u64]) -> Result<Vec<Bytes>> {
-        self.fetch(indices)?.lend()
+        self.fetch(indices, 1)?.lend()
     }
 
-    fn fetch(&self, indices: &[u64]) -> Result<Fetch<'_>> {
+    fn fetch(&self, indices: &[u64], threads: usize) -> Result<Fetch<'_>> {
         let find = |&index: &u64| {
             let (file, index) = self.find(index)?;
             Ok(Wanted { reader: &*file.reader, index })
         };
-        Fetch::new(indices.iter().map(find).collect::<Result<_>>()?)
+        Fetch::new(indices.iter().map(find).collect::<Result<_>>()?, threads)
     }
 
     /// The records of a range, as a batch.

@@ -3,6 +3,7 @@
 
 use super::RecordReader;
 use crate::batch::Batch;
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::io::{RangeRead, bring_near, copy, finish_streaming};
 use crate::pool::side_by_side;
@@ -24,7 +25,7 @@ const LARGER_THAN_CACHES: u64 = 8 << 20;
 pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
     let wanted = indices.iter().map(|&index| Wanted { reader, index }).collect();
     let mut batch = Batch::new();
-    Fetch::new(wanted)?.into_batch(&mut batch, 1)?;
+    Fetch::new(wanted, 1)?.into_batch(&mut batch, 1)?;
     Ok(batch)
 }
 
@@ -47,15 +48,16 @@ pub(crate) struct Fetch<'a> {
     by_source: Vec<(&'a dyn RecordReader, Vec<usize>)>,
     locations: Vec<Location>,
     /// Those that do not lie in their file as they are.
-    decoded: Batch,
-    /// For each of `wanted` that is there: its number in `decoded`.
-    decoded_at: Vec<Option<usize>>,
+    decoded: Vec<Batch>,
+    /// For each of `wanted` that is there: in which of `decoded`, and its number in that.
+    decoded_at: Vec<Option<(usize, usize)>>,
     offsets: Vec<u64>,
 }
 
 impl<'a> Fetch<'a> {
-    /// Locates the records, and reads those that must be decoded to know their size.
-    pub(crate) fn new(wanted: Vec<Wanted<'a>>) -> Result<Self> {
+    /// Locates the records, and reads those that must be decoded to know their size, with up to that
+    /// many threads.
+    pub(crate) fn new(wanted: Vec<Wanted<'a>>, threads: usize) -> Result<Self> {
         let by_source = by_source(&wanted);
         for (reader, _) in &by_source {
             reader.source().check_unchanged()?;
@@ -75,13 +77,13 @@ impl<'a> Fetch<'a> {
             wanted,
             by_source,
             locations,
-            decoded: Batch::new(),
+            decoded: Vec::new(),
             decoded_at: Vec::new(),
             offsets: Vec::new(),
         };
         fetch.ask_for_rest(&early);
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
-            fetch.decode()?;
+            fetch.decode(threads)?;
         }
         let mut end = 0;
         fetch.offsets.reserve(fetch.wanted.len() + 1);
@@ -119,7 +121,7 @@ impl<'a> Fetch<'a> {
         }
         let lend = |(at, wanted): (usize, &Wanted<'_>)| {
             let Some((plain, Some(bytes))) = self.plain_bytes(at) else { return Ok(Bytes::new()) };
-            if plain.checksum.is_some_and(|checksum| crc32fast::hash(bytes) != checksum) {
+            if plain.checksum.is_some_and(|checksum| crc32(bytes) != checksum) {
                 return Err(self.damaged(at, bytes));
             }
             wanted.reader.source().bytes(plain.range.clone())
@@ -144,8 +146,8 @@ impl<'a> Fetch<'a> {
     }
 
     fn decoded_record(&self, at: usize) -> &[u8] {
-        let number = self.decoded_at.get(at).copied().flatten();
-        number.and_then(|number| self.decoded.get(number)).unwrap_or_default()
+        let place = self.decoded_at.get(at).copied().flatten();
+        place.and_then(|(batch, at)| self.decoded.get(batch)?.get(at)).unwrap_or_default()
     }
 
     /// Lets the sources fetch what is not in memory yet, all at once; what was asked for early is
@@ -167,28 +169,35 @@ impl<'a> Fetch<'a> {
     }
 
     /// Reads the records that do not lie in their file as they are: file by file, in file order,
-    /// each once.
-    fn decode(&mut self) -> Result<()> {
+    /// each once, and all of a frame by one thread.
+    fn decode(&mut self, threads: usize) -> Result<()> {
         let mut decoded_at = vec![None; self.wanted.len()];
         for (reader, places) in &self.by_source {
-            let mut places: Vec<(u64, usize)> = places
-                .iter()
-                .copied()
-                .filter(|&at| self.plain(at).is_none())
-                .filter_map(|at| self.wanted.get(at).map(|wanted| (wanted.index, at)))
-                .collect();
-            places.sort_unstable();
-            let before = self.decoded.len();
-            let mut indices: Vec<u64> = Vec::with_capacity(places.len());
-            for (index, at) in places {
-                if indices.last() != Some(&index) {
-                    indices.push(index);
-                }
-                if let Some(slot) = decoded_at.get_mut(at) {
-                    *slot = Some(before + indices.len() - 1);
+            let place = |&at: &usize| {
+                let (wanted, location) = self.wanted.get(at).zip(self.locations.get(at))?;
+                location.plain.is_none().then_some((wanted.index, &location.span, at))
+            };
+            let mut places: Vec<(u64, &Range<u64>, usize)> = places.iter().filter_map(place).collect();
+            places.sort_unstable_by_key(|&(index, _, at)| (index, at));
+            let frames: Vec<_> = places.chunk_by(|one, other| one.1.start == other.1.start).collect();
+            let spans = frames.iter().filter_map(|frame| frame.first()).map(|(_, span, _)| span);
+            let bytes = spans.map(|span| span.end.saturating_sub(span.start)).sum();
+            let count = workers(bytes, threads).min(frames.len());
+            let mut shares = vec![(Vec::new(), Batch::new()); count];
+            for (number, &frame) in frames.iter().enumerate() {
+                let share = number * count / frames.len();
+                let Some((indices, _)) = shares.get_mut(share) else { continue };
+                for &(index, _, at) in frame {
+                    if indices.last() != Some(&index) {
+                        indices.push(index);
+                    }
+                    if let Some(slot) = decoded_at.get_mut(at) {
+                        *slot = Some((self.decoded.len() + share, indices.len() - 1));
+                    }
                 }
             }
-            reader.read_decoded(&indices, &mut self.decoded)?;
+            let shares = by_threads(shares, |(indices, batch)| reader.read_decoded(indices, batch))?;
+            self.decoded.extend(shares.into_iter().map(|(_, batch)| batch));
         }
         self.decoded_at = decoded_at;
         Ok(())
@@ -200,21 +209,13 @@ impl<'a> Fetch<'a> {
         let total = buffer.len() as u64;
         let mut slots = self.slots(buffer);
         self.read_unmapped(&mut slots)?;
-        let workers = usize::try_from(total / WORTH_A_THREAD).unwrap_or(usize::MAX).clamp(1, threads.max(1));
+        let workers = workers(total, threads);
         let stream = total >= LARGER_THAN_CACHES;
         if workers == 1 {
             return self.put(0, &mut slots, stream);
         }
         let shares = self.shares(&mut slots, total / workers as u64);
-        let pieces: Vec<_> = shares.into_iter().map(|(at, slots)| Mutex::new((at, slots, Ok(())))).collect();
-        side_by_side(pieces.len(), |worker| {
-            let Some(piece) = pieces.get(worker) else { return };
-            // Each lock is taken once.
-            let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
-            let (at, slots, outcome) = &mut *piece;
-            *outcome = self.put(*at, slots, stream);
-        });
-        pieces.into_iter().try_for_each(|piece| piece.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+        by_threads(shares, |(at, slots)| self.put(*at, slots, stream)).map(drop)
     }
 
     /// The stretches of the buffer for each record.
@@ -283,7 +284,7 @@ impl<'a> Fetch<'a> {
                     (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))
                 }
                 // It was read into its slot already.
-                Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32fast::hash(slot))),
+                Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32(slot))),
                 None => (None, copy(self.decoded_record(at), slot, false, stream)),
             };
             if found != wanted {
@@ -313,6 +314,29 @@ impl<'a> Fetch<'a> {
             placed.and_then(|(wanted, location)| wanted.reader.decode(wanted.index, location, found).err());
         error.unwrap_or_else(|| Error::corrupt("a record changed while it was read"))
     }
+}
+
+/// How many threads are worth waking for so many bytes.
+fn workers(bytes: u64, threads: usize) -> usize {
+    usize::try_from(bytes / WORTH_A_THREAD).unwrap_or(usize::MAX).clamp(1, threads.max(1))
+}
+
+/// Does something with each of some pieces, each on a thread of its own; gives them back, or the
+/// first's error.
+fn by_threads<T: Send>(pieces: Vec<T>, work: impl Fn(&mut T) -> Result<()> + Sync) -> Result<Vec<T>> {
+    let pieces: Vec<_> = pieces.into_iter().map(|piece| Mutex::new((piece, Ok(())))).collect();
+    side_by_side(pieces.len(), |worker| {
+        let Some(piece) = pieces.get(worker) else { return };
+        // Each lock is taken once.
+        let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
+        let (piece, outcome) = &mut *piece;
+        *outcome = work(piece);
+    });
+    let done = |piece: Mutex<(T, Result<()>)>| {
+        let (piece, outcome) = piece.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.map(|()| piece)
+    };
+    pieces.into_iter().map(done).collect()
 }
 
 /// The numbers of the records of each source, with a reader that has them.

@@ -8,6 +8,7 @@ use crate::format::{Label, Tags};
 use crate::recycler::Recycler;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What happens when a record cannot be read or decoded.
 ///
@@ -120,8 +121,14 @@ struct Read {
 
 impl Job {
     /// The batch of the step that begins at `consumed`, read by up to `threads` threads, and the
-    /// records that failed.
-    pub fn load(&self, epoch: u64, consumed: u64, threads: usize) -> Result<(Loaded, Vec<Failure>)> {
+    /// records that failed. An error once `stop` is set: nobody waits for the batch any more.
+    pub fn load(
+        &self,
+        epoch: u64,
+        consumed: u64,
+        threads: usize,
+        stop: &AtomicBool,
+    ) -> Result<(Loaded, Vec<Failure>)> {
         let mut indices = Vec::new();
         let padding = self.plan.fill(epoch, consumed, &mut indices);
         let mut failures = Vec::new();
@@ -135,7 +142,7 @@ impl Job {
                 place: first.saturating_add(place as u64) % self.plan.samples().max(1),
                 record: indices.get(place).copied().unwrap_or(0),
             };
-            self.decode(decode.as_ref(), &mut read, sample, &mut failed)?;
+            self.decode(decode.as_ref(), &mut read, sample, stop, &mut failed)?;
         }
         let kept = self.kept(indices.len(), &read.good);
         if kept.is_empty() && !indices.is_empty() {
@@ -197,6 +204,7 @@ impl Job {
         decode: &dyn Decode,
         read: &mut Read,
         sample: impl Fn(usize) -> Sample,
+        stop: &AtomicBool,
         failed: &mut impl FnMut(u64, Error),
     ) -> Result<()> {
         let size = decode.size();
@@ -208,6 +216,10 @@ impl Job {
         let mut outcome = Ok(());
         good.retain(|&(place, _)| {
             let (Some((record, tags)), Ok(())) = (inputs.next(), &outcome) else { return false };
+            if stop.load(Ordering::Relaxed) {
+                outcome = Err(Error::invalid("the loader was closed"));
+                return false;
+            }
             let (slot, sample) = (slots.next().unwrap_or_default(), sample(place));
             let payload = record.get(tags.header_length..).unwrap_or_default();
             let Err(error) = decode.decode(&sample, payload, slot) else { return true };

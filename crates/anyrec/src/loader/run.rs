@@ -9,6 +9,7 @@ use super::load::{Failure, Job, Loaded};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ struct Shared {
     room: Condvar,
     /// Told when a batch is there.
     ready: Condvar,
+    /// Set with `progress` locked, so that nobody begins to wait meanwhile.
+    stop: AtomicBool,
 }
 
 #[derive(Default)]
@@ -55,7 +58,6 @@ struct Progress {
     bytes: u64,
     /// Bytes of the largest batch so far: what one being read is taken for.
     largest: u64,
-    stop: bool,
 }
 
 impl Run {
@@ -71,6 +73,7 @@ impl Run {
             progress: Mutex::default(),
             room: Condvar::new(),
             ready: Condvar::new(),
+            stop: AtomicBool::new(false),
         });
         let mut run = Run { shared, threads: Vec::new(), process: crate::process::generation() };
         for _ in 0..(ahead.threads as u64).min(steps).min(ahead.batches) {
@@ -118,7 +121,9 @@ impl Drop for Run {
             std::mem::forget(threads);
             return;
         }
-        self.shared.lock().stop = true;
+        let progress = self.shared.lock();
+        self.shared.stop.store(true, Ordering::Relaxed);
+        drop(progress);
         self.shared.room.notify_all();
         for thread in threads {
             // A panic was turned into an error where it happened.
@@ -137,7 +142,7 @@ impl Shared {
         while let Some((step, threads)) = self.claim() {
             let plan = &self.job.plan;
             let consumed = self.begin.saturating_add(plan.consumed(step));
-            let load = || self.job.load(self.epoch, consumed, threads);
+            let load = || self.job.load(self.epoch, consumed, threads, &self.stop);
             let outcome = catch_unwind(AssertUnwindSafe(load)).unwrap_or_else(|_| {
                 Err(Error::new(ErrorKind::Invalid, "a loader's thread panicked while it read a batch"))
             });
@@ -156,7 +161,7 @@ impl Shared {
     fn claim(&self) -> Option<(u64, usize)> {
         let mut progress = self.lock();
         loop {
-            if progress.stop || progress.claimed == self.steps {
+            if self.stop.load(Ordering::Relaxed) || progress.claimed == self.steps {
                 return None;
             }
             if progress.has_room(self.ahead) {

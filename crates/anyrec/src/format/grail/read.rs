@@ -11,14 +11,15 @@ use super::cache::BlockCache;
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK_BYTES, ChunkRun};
 use super::legacy::{self, RECORD_HEADER, RecordKind};
-use super::scan::GrailScan;
 use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader, Scan};
+use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
-use crate::io::{ReadAt, Window};
+use crate::input::Input;
+use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::position::{Location, Position, PositionList};
+use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -184,7 +185,7 @@ impl Reader {
     }
 
     fn number_records(&self) -> Result<PositionList> {
-        let mut scan = GrailScan::new(Window::new(Arc::clone(&self.opened.source)), &self.options)?;
+        let mut scan = scan_ahead(Input::over(Arc::clone(&self.opened.source), &FORMAT), &self.options)?;
         let mut positions = PositionList::new();
         loop {
             match scan.next_event()? {
