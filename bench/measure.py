@@ -138,7 +138,7 @@ def write(peer, task, records):
     output = peer.path(folder, task["data"], **task["options"])
     pool = records.pool()
     pools_wanted = max(len(records) // len(pool), 1)
-    cache.make_room(folder, records.total)
+    cache.make_room(folder, 2 * records.total)
     given = 0
 
     def pools():

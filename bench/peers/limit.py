@@ -56,7 +56,7 @@ class Contestant(Peer):
         sizes = np.tile(sizes, max(len(records) // len(sizes), 1))
         # Beside what the others write, so that it is on the same file system.
         folder = Path(task["folder"])
-        cache.make_room(folder, records.total)
+        cache.make_room(folder, 2 * records.total)
         return ["write", f"file={folder / 'written'}", f"lengths={integers(scratch / 'lengths', sizes)}"]
 
     def memcpy(self, task, records, scratch):

@@ -1,6 +1,7 @@
 //! Many records in one buffer.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::copy;
 use crate::room::room;
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
@@ -44,6 +45,26 @@ impl Batch {
         }
         self.buffer.extend_from_slice(record);
         self.offsets.push(self.buffer.len() as u64);
+    }
+
+    /// Adds a record at the end, and gives its CRC-32.
+    #[inline]
+    pub(crate) fn push_with_crc32(&mut self, record: &[u8]) -> u32 {
+        let begin = self.end();
+        let end = begin + record.len();
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        self.offsets.push(end as u64);
+        let slot = self.buffer.get_mut(begin..end).unwrap_or_default();
+        copy(record, slot, true, false).unwrap_or_default()
+    }
+
+    /// Takes the last record out.
+    pub(crate) fn pop(&mut self) {
+        if !self.is_empty() {
+            self.offsets.pop();
+        }
     }
 
     /// Takes all records out; the memory stays for the next ones.

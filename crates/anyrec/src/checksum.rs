@@ -15,15 +15,41 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 #[inline]
 pub(crate) fn crc32_after(before: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if bytes.len() >= wide::BLOCK && wide::is_supported() {
-        // What has fewer than four bytes in its first block has them in front of it.
-        let odd = bytes.len() % wide::BLOCK;
-        let (first, rest) = bytes.split_at(if odd < 4 { odd } else { 0 });
-        let before = if first.is_empty() { before } else { plain(before, first) };
-        // SAFETY: the processor has what it takes, and there are whole blocks, or four bytes more.
-        return unsafe { wide::crc32_after(before, rest) };
+    if wide::suits(bytes) {
+        let (before, rest) = plain_start(before, bytes);
+        // SAFETY: it suits, and nothing is copied.
+        return unsafe { wide::crc32_after::<false>(before, rest, std::ptr::null_mut()) };
     }
     plain(before, bytes)
+}
+
+/// The same, and copies the bytes to a place of the same length.
+#[inline]
+pub(crate) fn copied_crc32_after(before: u32, bytes: &[u8], to: &mut [u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if wide::suits(bytes) && bytes.len() == to.len() {
+        let (before, rest) = plain_start(before, bytes);
+        let (first, into) = to.split_at_mut(bytes.len() - rest.len());
+        first.copy_from_slice(bytes.get(..first.len()).unwrap_or_default());
+        // SAFETY: it suits, and `into` is as long as `rest`.
+        return unsafe { wide::crc32_after::<true>(before, rest, into.as_mut_ptr()) };
+    }
+    to.copy_from_slice(bytes);
+    plain(before, bytes)
+}
+
+/// The checksum up to where the bytes fill blocks, or leave four or more for another one; and the rest
+/// of the bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn plain_start(before: u32, bytes: &[u8]) -> (u32, &[u8]) {
+    match bytes.len() % wide::BLOCK {
+        odd @ 1..4 => {
+            let (first, rest) = bytes.split_at(odd);
+            (plain(before, first), rest)
+        }
+        _ => (before, bytes),
+    }
 }
 
 fn plain(before: u32, bytes: &[u8]) -> u32 {
@@ -40,13 +66,17 @@ fn plain(before: u32, bytes: &[u8]) -> u32 {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
-        __m128i, __m512i, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi32,
-        _mm_set_epi64x, _mm_setzero_si128, _mm_srli_si128, _mm_xor_si128, _mm256_castsi256_si128,
-        _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256, _mm512_clmulepi64_epi128,
-        _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
-        _mm512_maskz_mov_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_xor_si512,
+        __m128i, __m512i, _MM_HINT_T0, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_prefetch,
+        _mm_set_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm_srli_si128, _mm_xor_si128,
+        _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
+        _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_loadu_si512,
+        _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi8, _mm512_set1_epi32,
+        _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
     };
 
+    /// How far ahead of what is copied the processor is asked for bytes: by itself it stops at the end of
+    /// every page. The next record is likely to lie there.
+    const NEAR: usize = 2 << 10;
     /// Bytes multiplied at a time.
     pub(super) const BLOCK: usize = 64;
     /// Blocks that are summed up before the sum is reduced to the size of a quarter of one.
@@ -103,29 +133,38 @@ mod wide {
     /// What moves 16 bytes on by a group.
     const BY_A_GROUP: [i64; 2] = mover(GROUP_BITS);
 
+    /// Whether there is a block, and the processor has what it takes.
     #[inline]
-    pub(super) fn is_supported() -> bool {
-        is_x86_feature_detected!("vpclmulqdq")
+    pub(super) fn suits(bytes: &[u8]) -> bool {
+        bytes.len() >= BLOCK
+            && is_x86_feature_detected!("vpclmulqdq")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("pclmulqdq")
     }
 
     /// # Safety
-    /// The processor must be supported. The bytes must fill whole blocks, or leave four or more for
-    /// another one.
+    /// The bytes must suit; they must fill whole blocks, or leave four or more for another one. With
+    /// `COPY`, as many may be written to `to`.
     #[target_feature(enable = "avx512bw,vpclmulqdq,pclmulqdq,sse4.1")]
-    pub(super) unsafe fn crc32_after(before: u32, bytes: &[u8]) -> u32 {
+    pub(super) unsafe fn crc32_after<const COPY: bool>(before: u32, bytes: &[u8], to: *mut u8) -> u32 {
         // Two blocks at a time: so there are half as many ways for the loop to end.
         let mut left = bytes.len().div_ceil(2 * BLOCK);
         // Zeros in front change nothing: with so many, there are whole pairs of blocks only.
         let zeros = left * 2 * BLOCK - bytes.len();
-        let mut at = bytes.as_ptr().wrapping_sub(zeros);
+        let (mut at, mut to) = (bytes.as_ptr().wrapping_sub(zeros), to.wrapping_sub(zeros));
         let [mask, mask_of_second] = halves(!0 << zeros);
         // SAFETY: the masks leave out what lies before the bytes.
         let (mut block, mut second) = unsafe {
             let second = at.wrapping_add(BLOCK).cast();
             (_mm512_maskz_loadu_epi8(mask, at.cast()), _mm512_maskz_loadu_epi8(mask_of_second, second))
         };
+        if COPY {
+            // SAFETY: as above.
+            unsafe {
+                _mm512_mask_storeu_epi8(to.cast(), mask, block);
+                _mm512_mask_storeu_epi8(to.wrapping_add(BLOCK).cast(), mask_of_second, second);
+            }
+        }
         // The checksum so far goes into the first four bytes.
         #[allow(clippy::cast_possible_truncation)]
         let turn = 8 * (zeros % 4) as u32;
@@ -138,6 +177,10 @@ mod wide {
             let pairs = (left - 1) % (GROUP / 2) + 1;
             let (mut low, mut high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
             for behind in (0..pairs).rev() {
+                if COPY {
+                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(NEAR).cast());
+                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(NEAR + BLOCK).cast());
+                }
                 let mover = MOVERS.0.as_ptr().wrapping_add(2 * behind);
                 // SAFETY: there are two for every pair, aligned to their size.
                 let (by, second_by): (__m512i, __m512i) =
@@ -146,12 +189,19 @@ mod wide {
                 high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(block, by));
                 low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(second, second_by));
                 high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(second, second_by));
-                at = at.wrapping_add(2 * BLOCK);
+                (at, to) = (at.wrapping_add(2 * BLOCK), to.wrapping_add(2 * BLOCK));
                 left -= 1;
                 if left > 0 {
                     // SAFETY: another whole pair begins there.
                     (block, second) =
                         unsafe { (_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(at.add(BLOCK).cast())) };
+                    if COPY {
+                        // SAFETY: there is as much room.
+                        unsafe {
+                            _mm512_storeu_si512(to.cast(), block);
+                            _mm512_storeu_si512(to.add(BLOCK).cast(), second);
+                        }
+                    }
                 }
             }
             sum = _mm_xor_si128(times(sum, BY_A_GROUP), fold(_mm512_xor_si512(low, high)));
@@ -208,7 +258,12 @@ mod tests {
         for length in (0..300).chain(1000..1100).chain([2047, 2048, 2049, 30_000]) {
             for shift in [0, 1, 3, 63] {
                 let piece = &bytes[shift..shift + length];
-                assert_eq!(crc32(piece), bit_by_bit(piece), "{length} bytes");
+                let checksum = bit_by_bit(piece);
+                assert_eq!(crc32(piece), checksum, "{length} bytes");
+                let mut copy = vec![255; length + 100];
+                assert_eq!(copied_crc32_after(0, piece, &mut copy[50..50 + length]), checksum);
+                assert!(copy[50..50 + length] == *piece, "{length} bytes");
+                assert!(copy[..50].iter().chain(&copy[50 + length..]).all(|&byte| byte == 255));
                 for cut in
                     [0, 1, 2, 3, 64, 65, 67, length / 2, length].into_iter().filter(|&cut| cut <= length)
                 {

@@ -47,6 +47,8 @@ pub(crate) struct Fetch<'a> {
     /// The numbers (in `wanted`) of the records of each source, with a reader that has them.
     by_source: Vec<(&'a dyn RecordReader, Vec<usize>)>,
     locations: Vec<Location>,
+    /// Some are on their way from the disk.
+    cold: bool,
     /// Those that do not lie in their file as they are.
     decoded: Vec<Batch>,
     /// For each of `wanted` that is there: in which of `decoded`, and its number in that.
@@ -64,10 +66,11 @@ impl<'a> Fetch<'a> {
         }
         let early: Vec<Option<Range<u64>>> =
             wanted.iter().map(|wanted| wanted.reader.approach(wanted.index)).collect();
+        let mut cold = false;
         for (reader, places) in &by_source {
             let ranges: Vec<Range<u64>> =
                 places.iter().filter_map(|&at| early.get(at).cloned().flatten()).collect();
-            reader.source().expect(&ranges);
+            cold |= reader.source().expect(&ranges);
         }
         let locations = wanted
             .iter()
@@ -77,11 +80,12 @@ impl<'a> Fetch<'a> {
             wanted,
             by_source,
             locations,
+            cold,
             decoded: Vec::new(),
             decoded_at: Vec::new(),
             offsets: Vec::new(),
         };
-        fetch.ask_for_rest(&early);
+        fetch.cold |= fetch.ask_for_rest(&early);
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
             fetch.decode(threads)?;
         }
@@ -151,21 +155,23 @@ impl<'a> Fetch<'a> {
     }
 
     /// Lets the sources fetch what is not in memory yet, all at once; what was asked for early is
-    /// left out.
-    fn ask_for_rest(&self, early: &[Option<Range<u64>>]) {
+    /// left out. Says whether there was any.
+    fn ask_for_rest(&self, early: &[Option<Range<u64>>]) -> bool {
+        let mut cold = false;
         for (reader, places) in &self.by_source {
             let late = places.iter().filter(|&&at| early.get(at).is_none_or(Option::is_none));
             let locations = late.filter_map(|&at| self.locations.get(at));
             let ranges: Vec<Range<u64>> = locations
                 .map(|location| location.plain.as_ref().map_or(&location.span, |plain| &plain.range).clone())
                 .collect();
-            reader.source().expect(&ranges);
+            cold |= reader.source().expect(&ranges);
         }
         for at in 0..self.wanted.len() {
             if let Some((_, Some(bytes))) = self.plain_bytes(at) {
                 bring_near(bytes, 1);
             }
         }
+        cold
     }
 
     /// Reads the records that do not lie in their file as they are: file by file, in file order,
@@ -275,24 +281,41 @@ impl<'a> Fetch<'a> {
 
     /// Fills and verifies some slots, the first of which is that of record `first`.
     fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
+        // In the order in which they arrive, so that those that are there are dealt with while the others
+        // are on their way. An error is had again below: that of the first record in the caller's order.
+        if self.cold && self.put_in_file_order(first, slots, stream).is_ok() {
+            return Ok(());
+        }
         for (at, slot) in (first..).zip(slots) {
             if let Some((_, Some(bytes))) = self.plain_bytes(at + AHEAD) {
                 bring_near(bytes, NEAR_LINES);
             }
-            let (wanted, found) = match self.plain_bytes(at) {
-                Some((plain, Some(bytes))) => {
-                    (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))
-                }
-                // It was read into its slot already.
-                Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32(slot))),
-                None => (None, copy(self.decoded_record(at), slot, false, stream)),
-            };
-            if found != wanted {
-                return Err(self.damaged(at, slot));
-            }
+            self.put_one(at, slot, stream)?;
         }
         finish_streaming();
         Ok(())
+    }
+
+    fn put_in_file_order(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
+        let mut order: Vec<(usize, &mut &mut [u8])> = (first..).zip(slots).collect();
+        order.sort_unstable_by_key(|(at, _)| self.plain(*at).map(|plain| plain.range.start));
+        for (at, slot) in order {
+            self.put_one(at, slot, stream)?;
+        }
+        finish_streaming();
+        Ok(())
+    }
+
+    fn put_one(&self, at: usize, slot: &mut [u8], stream: bool) -> Result<()> {
+        let (wanted, found) = match self.plain_bytes(at) {
+            Some((plain, Some(bytes))) => {
+                (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))
+            }
+            // It was read into its slot already.
+            Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32(slot))),
+            None => (None, copy(self.decoded_record(at), slot, false, stream)),
+        };
+        if found == wanted { Ok(()) } else { Err(self.damaged(at, slot)) }
     }
 
     /// A plain record, and its bytes where its source is in memory.

@@ -45,7 +45,7 @@ pub struct AtomicFile {
 
 /// Small records cost no system call of their own. Writes begin and end at multiples of this: the
 /// system then keeps the file in large pieces, which are faster to write and to read again.
-const BLOCK: usize = 1 << 18;
+const BLOCK: usize = 1 << 19;
 
 /// A block on its way into the file: it comes back when it is written, or could not be.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Copying records out of a mapped file.
 
-use crate::checksum::crc32_after;
+use crate::checksum::{copied_crc32_after, crc32_after};
 
 /// Bytes copied at a time, so that what was just read for a checksum is copied out of the
 /// processor's nearest caches.
@@ -13,12 +13,15 @@ const BLOCK: usize = 16 << 10;
 pub(crate) fn copy(from: &[u8], to: &mut [u8], checksum: bool, stream: bool) -> Option<u32> {
     let mut crc = checksum.then_some(0);
     for (from, to) in from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
-        if let Some(crc) = &mut crc {
-            *crc = crc32_after(*crc, from);
-        }
-        match stream {
-            true => copy_past_caches(from, to),
-            false => to.copy_from_slice(from),
+        match (&mut crc, stream) {
+            (Some(crc), false) => *crc = copied_crc32_after(*crc, from, to),
+            (None, false) => to.copy_from_slice(from),
+            (crc, true) => {
+                if let Some(crc) = crc {
+                    *crc = crc32_after(*crc, from);
+                }
+                copy_past_caches(from, to);
+            }
         }
     }
     crc

@@ -215,10 +215,12 @@ impl ReadAt for MappedFile {
         Ok(self.data.slice(checked(self, &range)?))
     }
 
-    fn expect(&self, ranges: &[Range<u64>]) {
-        if cold(&self.common.file, ranges) {
+    fn expect(&self, ranges: &[Range<u64>]) -> bool {
+        let cold = cold(&self.common.file, ranges);
+        if cold {
             start_reading(&self.common.file, ranges);
         }
+        cold
     }
 
     #[cfg(target_os = "linux")]

@@ -24,3 +24,4 @@ pub use memory::MemorySource;
 pub use read_at::{RangeRead, ReadAt};
 pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
 pub use window::Window;
+pub(crate) use window::bring_next_near;

@@ -55,8 +55,11 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
 
     /// Says that these ranges will be looked at soon: a mapped source brings in what is not in
-    /// memory yet, all at once, where a look at each in turn would wait for each in turn.
-    fn expect(&self, _ranges: &[Range<u64>]) {}
+    /// memory yet, all at once, where a look at each in turn would wait for each in turn. Says whether
+    /// it has to: then they arrive in the order of the file.
+    fn expect(&self, _ranges: &[Range<u64>]) -> bool {
+        false
+    }
 
     /// Waits until these bytes are in memory, where that is possible without a copy of them.
     fn bring_in(&self, _range: Range<u64>) {}

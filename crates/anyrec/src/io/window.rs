@@ -20,10 +20,19 @@ const FETCH: usize = 1 << 20;
 /// would end the process.
 const CHECK: u64 = 1 << 20;
 
+/// Bytes of a source in memory that are looked at together.
+const STRETCH: usize = 1 << 20;
+
 /// How far ahead of a walk the processor is asked for bytes, and for how many lines of them: about as
 /// many as a small record has. By itself it stops at the end of every page.
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
+
+/// For a walk that has come to the beginning of some bytes.
+#[inline]
+pub(crate) fn bring_next_near(ahead: &[u8]) {
+    bring_near(ahead.get(NEAR..).unwrap_or_default(), NEAR_LINES);
+}
 
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
@@ -138,6 +147,15 @@ impl Window {
         Ok(ahead.get(..want).unwrap_or(ahead))
     }
 
+    /// A stretch of the bytes from here on, where the source lies in memory; nothing elsewhere.
+    ///
+    /// # Errors
+    /// Where the source was cut short meanwhile.
+    pub fn stretch(&mut self) -> Result<Bytes> {
+        let Some(memory) = self.memory.clone() else { return Ok(Bytes::new()) };
+        Ok(memory.slice_ref(self.peek(STRETCH)?))
+    }
+
     /// Makes sure that a source in memory is still as long; says where to look the next time.
     fn look_again(&self) -> Result<u64> {
         if let Origin::Source(source) = &self.origin {
@@ -156,9 +174,8 @@ impl Window {
         match (&self.memory, &self.origin) {
             (Some(memory), Origin::Source(source)) => {
                 self.offset += left;
-                let soon =
-                    usize::try_from(self.offset).ok().and_then(|at| memory.get(at.checked_add(NEAR)?..));
-                bring_near(soon.unwrap_or_default(), NEAR_LINES);
+                let ahead = usize::try_from(self.offset).ok().and_then(|at| memory.get(at..));
+                bring_next_near(ahead.unwrap_or_default());
                 self.walk.is_at(source, self.offset);
                 Ok(left)
             }

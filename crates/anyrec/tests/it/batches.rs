@@ -169,3 +169,83 @@ fn a_mapped_file_that_was_cut_short_after_opening_is_an_error_once_and_no_crash(
         assert_eq!(dataset.read_batch(&[50]).unwrap_err().kind(), ErrorKind::Corrupt, "{name}");
     }
 }
+
+#[test]
+fn batches_of_a_damaged_file_hold_what_single_steps_give_errors_included() {
+    /// A record, or an error's words.
+    type Step = Result<Vec<u8>, String>;
+    let in_steps = |dataset: &Dataset| -> Vec<Step> {
+        dataset.iter().map(|step| step.map(Vec::from).map_err(|error| error.to_string())).collect()
+    };
+    let in_batches = |dataset: &Dataset, size: usize| -> Vec<Step> {
+        let (mut records, mut batch, mut steps) = (dataset.iter(), Batch::new(), Vec::new());
+        loop {
+            match records.fill(&mut batch, size, 2000) {
+                Ok(()) if batch.is_empty() => return steps,
+                Ok(()) => steps.extend(batch.iter().map(|record| Ok(record.to_vec()))),
+                Err(error) => steps.push(Err(error.to_string())),
+            }
+        }
+    };
+    let folder = folder();
+    for name in ["a.rec", "a.ffr", "a.grail-rio"] {
+        let path = folder.path().join(name);
+        let mut writer = anyrec::create(&path, anyrec::format::by_name(&path).unwrap().id()).unwrap();
+        for number in 0..40u64 {
+            writer.append(&vec![number.to_le_bytes()[0]; 60 + 9 * number as usize], &Tags::none()).unwrap();
+        }
+        writer.finish().unwrap();
+        let intact = std::fs::read(&path).unwrap();
+        let places = (0..600).chain((600..intact.len()).step_by(97));
+        for place in places.filter(|&place| place < intact.len()) {
+            let mut damaged = intact.clone();
+            damaged[place] ^= 1 << (place % 8);
+            std::fs::write(&path, damaged).unwrap();
+            for skip_damage in [false, true] {
+                let mut options = with_access(Access::Mapped, 1);
+                options.skip_damage = skip_damage;
+                let Ok(dataset) = Dataset::open(&[&path], &options) else { continue };
+                let expected = in_steps(&dataset);
+                assert!(in_batches(&dataset, 7) == expected, "{name}: byte {place}");
+                assert!(in_batches(&dataset, 1000) == expected, "{name}: byte {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cold_file_gives_the_same_batch_and_the_same_error_as_a_warm_one() {
+    let folder = folder();
+    for name in ["a.ffr", "a.rec", "a.grail-rio"] {
+        let path = write(folder.path(), name, 0..60);
+        let indices: Vec<u64> = (0..60).rev().chain([3, 3]).collect();
+        let dataset = Dataset::open(&[&path], &with_access(Access::Mapped, 2)).unwrap();
+        let mut batch = Batch::new();
+        for _ in 0..2 {
+            drop_from_cache(&path);
+            dataset.read_batch_into(&indices, &mut batch, 2).unwrap();
+            assert!(batch.iter().eq(indices.iter().map(|&number| record(number))), "{name}");
+        }
+    }
+    // Two damaged records: the error is that of the first in the caller's order, not in the file's.
+    let path = write(folder.path(), "b.ffr", 0..60);
+    let dataset = anyrec::open(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    for number in [17, 45] {
+        bytes[usize::try_from(dataset.position(number).unwrap().frame).unwrap()] ^= 1;
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let dataset = Dataset::open(&[&path], &with_access(Access::Mapped, 1)).unwrap();
+    drop_from_cache(&path);
+    let error = dataset.read_batch(&(0..60).rev().collect::<Vec<_>>()).unwrap_err();
+    assert_eq!(error.record(), Some(45));
+}
+
+/// Takes the file's pages out of the system's cache, where the system does that for us.
+fn drop_from_cache(path: &Path) {
+    use std::os::fd::AsRawFd;
+    let file = std::fs::File::open(path).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: the descriptor is open; the call only advises.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}

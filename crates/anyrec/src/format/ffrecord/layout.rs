@@ -197,6 +197,30 @@ impl Table {
         Some(value)
     }
 
+    /// Checksums and ends of samples from `index` on, in a file of `length` bytes: as long as each end
+    /// can be believed because the next one does not lie before it.
+    pub(super) fn in_order(&self, index: u64, length: u64) -> impl Iterator<Item = (u32, u64)> {
+        let entries = |begin: Option<u64>, end: Option<u64>| {
+            let begin = begin.and_then(|begin| usize::try_from(begin).ok())?;
+            self.bytes.get(begin..usize::try_from(end?).ok()?)
+        };
+        let offsets_begin = self.count.checked_mul(4).and_then(|size| size.checked_add(HEADER));
+        let checksums = entries(index.checked_mul(4).and_then(|at| at.checked_add(HEADER)), offsets_begin);
+        let next = index.checked_add(1).and_then(|next| next.checked_mul(8));
+        let ends =
+            entries(next.zip(offsets_begin).and_then(|(at, begin)| at.checked_add(begin)), Some(self.length));
+        let (checksums, _) = checksums.unwrap_or_default().as_chunks::<4>();
+        let (ends, _) = ends.unwrap_or_default().as_chunks::<8>();
+        let mut ends = ends.iter().map(|end| u64::from_le_bytes(*end)).chain([length]);
+        let mut end = ends.next();
+        checksums.iter().map_while(move |stored| {
+            let this = end?;
+            end = ends.next();
+            (this <= end.unwrap_or(length) && end.is_none_or(|end| end <= length))
+                .then_some((u32::from_le_bytes(*stored), this))
+        })
+    }
+
     /// Boundary `index` if it lies between `after` and the end of the file.
     #[inline]
     fn candidate(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {

@@ -385,7 +385,7 @@ impl Scan for FfRecordScan {
     fn next_event(&mut self) -> Result<Event<'_>> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
         let begin = self.window.offset();
-        if let Some(length) = self.next_in_order()?.map(<[u8]>::len) {
+        if let Some(length) = self.next_in_order()? {
             return self.hand_out(begin, length);
         }
         loop {
@@ -410,45 +410,72 @@ impl Scan for FfRecordScan {
 
     fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
-        let mut size = batch.buffer().len();
-        while batch.len() < records && size < bytes {
-            let Some(data) = self.next_in_order()? else { break };
-            let length = data.len();
-            batch.push(data);
-            size += length;
-            self.records += 1;
-            self.window.skip(length as u64)?;
+        let before = batch.len();
+        let stretch = self.window.stretch()?;
+        let mut ahead = stretch.as_ref();
+        let (Some(samples), Some(file_length)) = (self.undisturbed(), self.window.length()) else {
+            return Ok(());
+        };
+        let left = samples.table.count().min(self.end) - samples.next;
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(records.saturating_sub(before));
+        let (mut end, mut size) = (self.window.offset(), batch.buffer().len());
+        for (stored, next) in samples.table.in_order(samples.next, file_length).take(most) {
+            let length = next.checked_sub(end).filter(|&length| length <= self.limits.record && size < bytes);
+            let length = length.and_then(|length| usize::try_from(length).ok());
+            let Some((data, rest)) = length.and_then(|length| ahead.split_at_checked(length)) else { break };
+            if !self.verify {
+                batch.push(data);
+            } else if batch.push_with_crc32(data) != stored {
+                batch.pop();
+                break;
+            }
+            (ahead, end, size) = (rest, next, size + data.len());
         }
+        let count = (batch.len() - before) as u64;
+        let distance = end - self.window.offset();
+        self.passed(count, end);
+        self.records += count;
+        self.window.skip(distance)?;
         Ok(())
     }
 }
 
 impl FfRecordScan {
-    /// The next sample, if it follows directly, is intact and lies in memory, as nearly all do: what
-    /// [`advance`](FfRecordScan::advance) finds, with less ado.
-    #[inline]
-    fn next_in_order(&mut self) -> Result<Option<&[u8]>> {
-        let Stage::Samples(samples) = &mut self.stage else { return Ok(None) };
-        let begin = self.window.offset();
-        let undisturbed = self.pending.is_empty() && self.ready.is_none() && samples.lost.is_none();
-        if !undisturbed || samples.begin != Some(begin) || samples.next >= samples.table.count().min(self.end)
-        {
-            return Ok(None);
-        }
+    /// The length of the next sample, if it follows directly, is intact and lies in memory, as nearly
+    /// all do: what [`advance`](FfRecordScan::advance) finds, with less ado.
+    fn next_in_order(&mut self) -> Result<Option<usize>> {
+        let Some(samples) = self.undisturbed() else { return Ok(None) };
+        let (begin, next) = (self.window.offset(), samples.next);
         let Some(file_length) = self.window.length() else { return Ok(None) };
-        let end = samples.table.boundary(samples.next + 1, samples.after, Some(file_length));
+        let end = samples.table.boundary(next + 1, samples.after, Some(file_length));
         let Some((end, size)) = end.zip(end.and_then(|end| end.checked_sub(begin))) else { return Ok(None) };
         if size > self.limits.record {
             return Ok(None);
         }
+        let verify = self.verify.then(|| samples.table.checksum(next));
         let data = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
-        let intact = data.len() as u64 == size
-            && (!self.verify || samples.table.checksum(samples.next) == Some(crc32(data)));
-        if !intact {
+        let length = data.len();
+        if length as u64 != size || verify.is_some_and(|stored| stored != Some(crc32(data))) {
             return Ok(None);
         }
-        (samples.next, samples.begin, samples.after) = (samples.next + 1, Some(end), end);
-        Ok(Some(data))
+        self.passed(1, end);
+        Ok(Some(length))
+    }
+
+    /// The samples that come, if there is nothing to tell before the next and it begins at the window.
+    fn undisturbed(&self) -> Option<&Samples> {
+        let Stage::Samples(samples) = &self.stage else { return None };
+        let undisturbed = self.pending.is_empty() && self.ready.is_none() && samples.lost.is_none();
+        let there =
+            samples.begin == Some(self.window.offset()) && samples.next < samples.table.count().min(self.end);
+        (undisturbed && there).then_some(samples)
+    }
+
+    /// So many samples were taken, the last of which ends there.
+    fn passed(&mut self, samples: u64, end: u64) {
+        if let Stage::Samples(left) = &mut self.stage {
+            (left.next, left.begin, left.after) = (left.next + samples, Some(end), end);
+        }
     }
 
     /// The intact sample at the window.

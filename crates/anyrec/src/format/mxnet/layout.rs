@@ -131,6 +131,12 @@ impl PartHeader {
         (u64::from(lrec) << 32 | u64::from(MAGIC)).to_le_bytes()
     }
 
+    /// The payload in the bytes of the part.
+    #[inline]
+    pub fn payload(self, part: &[u8]) -> Option<&[u8]> {
+        part.get(Self::SIZE..)?.get(..usize::try_from(self.length).ok()?)
+    }
+
     /// Bytes of payload and padding.
     pub fn padded_length(self) -> u64 {
         u64::from(self.length).next_multiple_of(ALIGNMENT)

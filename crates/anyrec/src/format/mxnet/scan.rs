@@ -15,7 +15,7 @@ use super::layout::{
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::Window;
+use crate::io::{Window, bring_next_near};
 use crate::limits::Limits;
 use crate::position::Position;
 use std::collections::VecDeque;
@@ -154,30 +154,21 @@ impl RecordScan {
         }
     }
 
-    /// The part that begins here, if it is a sound record by itself, as nearly all are: what [`walk`]
-    /// finds, with less ado and without a word about its padding.
+    /// The part at the beginning of some bytes, if it is a record by itself, as nearly all are: what
+    /// [`walk`] finds, with less ado and without a word about its padding.
     ///
     /// [`walk`]: RecordScan::walk
     #[inline]
-    fn whole_part(&mut self) -> Result<Option<PartHeader>> {
-        let Some(part) = PartHeader::at_start_of(self.window.peek(PartHeader::SIZE)?) else {
-            return Ok(None);
-        };
-        let fits = self.window.remaining().is_some_and(|left| part.size() <= left);
-        let sound = part.kind == PartKind::Whole && fits && u64::from(part.length) <= self.record_limit;
-        Ok(sound.then_some(part))
+    fn whole_part(&self, ahead: &[u8]) -> Option<PartHeader> {
+        let part = PartHeader::at_start_of(ahead)?;
+        (part.kind == PartKind::Whole && u64::from(part.length) <= self.record_limit).then_some(part)
     }
 
-    /// The record that [`whole_part`](RecordScan::whole_part) found.
-    #[inline]
-    fn take_whole(&mut self, part: PartHeader) -> Result<&[u8]> {
-        let (begin, size) = (self.window.offset(), part.size());
-        (self.taken, self.records) = (size, self.records + 1);
-        let frame = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
-        let end = usize::try_from(part.length).map_or(usize::MAX, |length| PartHeader::SIZE + length);
-        frame
-            .get(PartHeader::SIZE..end)
-            .ok_or_else(|| Error::corrupt("the file was cut short while it was read").at(begin))
+    /// The part that begins here, if it is a sound record by itself.
+    fn next_whole(&mut self) -> Result<Option<PartHeader>> {
+        let head = <[u8; PartHeader::SIZE]>::try_from(self.window.peek(PartHeader::SIZE)?);
+        let part = head.ok().and_then(|head| self.whole_part(&head));
+        Ok(part.filter(|part| self.window.remaining().is_some_and(|left| part.size() <= left)))
     }
 
     /// Skips to the next place at which a record may begin, or to the end.
@@ -274,11 +265,15 @@ impl Scan for RecordScan {
             return self.deliver(outline);
         }
         if !self.search_payload
-            && let Some(part) = self.whole_part()?
+            && let Some(part) = self.next_whole()?
         {
             let begin = self.window.offset();
             let (position, span) = (Position::of_frame(begin), begin..begin + part.size());
-            let data = self.take_whole(part)?;
+            (self.taken, self.records) = (part.size(), self.records + 1);
+            let frame = self.window.peek(usize::try_from(part.size()).unwrap_or(usize::MAX))?;
+            let Some(data) = part.payload(frame) else {
+                return Err(Error::corrupt("the file was cut short while it was read").at(begin));
+            };
             return Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }));
         }
         match self.walk()? {
@@ -298,19 +293,28 @@ impl Scan for RecordScan {
     }
 
     fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
-        let mut size = batch.buffer().len();
-        while !self.search_payload
-            && self.notices.is_empty()
-            && self.ready.is_none()
-            && batch.len() < records
-            && size < bytes
-        {
-            self.pass()?;
-            let Some(part) = self.whole_part()? else { break };
-            let data = self.take_whole(part)?;
-            size += data.len();
-            batch.push(data);
+        self.pass()?;
+        if self.search_payload || !self.notices.is_empty() || self.ready.is_some() {
+            return Ok(());
         }
+        let (before, mut size) = (batch.len(), batch.buffer().len());
+        let stretch = self.window.stretch()?;
+        let mut ahead = stretch.as_ref();
+        while batch.len() < records
+            && size < bytes
+            && let Some(part) = self.whole_part(ahead)
+        {
+            let frame = usize::try_from(part.size()).ok().and_then(|size| ahead.split_at_checked(size));
+            let Some((data, rest)) = frame.and_then(|(frame, rest)| Some((part.payload(frame)?, rest)))
+            else {
+                break;
+            };
+            bring_next_near(ahead);
+            batch.push(data);
+            (ahead, size) = (rest, size + data.len());
+        }
+        self.records += (batch.len() - before) as u64;
+        self.window.skip((stretch.len() - ahead.len()) as u64)?;
         Ok(())
     }
 }
