@@ -187,7 +187,7 @@ def resume(peer, task, records):
     first_batch = peer.resume(path, **{k: v for k, v in task["options"].items() if k != "step"})
     step = min(task["options"]["step"], len(records) // 2)
     times = []
-    for shift in range(16):
+    for shift in range(100):
         start = time.perf_counter()
         first_batch(step + shift)
         times.append(time.perf_counter() - start)

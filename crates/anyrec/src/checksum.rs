@@ -66,17 +66,14 @@ fn plain(before: u32, bytes: &[u8]) -> u32 {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
-        __m128i, __m512i, _MM_HINT_T0, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_prefetch,
-        _mm_set_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm_srli_si128, _mm_xor_si128,
-        _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
-        _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_loadu_si512,
-        _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi8, _mm512_set1_epi32,
-        _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
+        __m128i, __m512i, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi32,
+        _mm_set_epi64x, _mm_setzero_si128, _mm_srli_si128, _mm_xor_si128, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256, _mm512_clmulepi64_epi128,
+        _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
+        _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+        _mm512_storeu_si512, _mm512_xor_si512,
     };
 
-    /// How far ahead of what is copied the processor is asked for bytes: by itself it stops at the end of
-    /// every page. The next record is likely to lie there.
-    const NEAR: usize = 2 << 10;
     /// Bytes multiplied at a time.
     pub(super) const BLOCK: usize = 64;
     /// Blocks that are summed up before the sum is reduced to the size of a quarter of one.
@@ -177,10 +174,6 @@ mod wide {
             let pairs = (left - 1) % (GROUP / 2) + 1;
             let (mut low, mut high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
             for behind in (0..pairs).rev() {
-                if COPY {
-                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(NEAR).cast());
-                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(NEAR + BLOCK).cast());
-                }
                 let mover = MOVERS.0.as_ptr().wrapping_add(2 * behind);
                 // SAFETY: there are two for every pair, aligned to their size.
                 let (by, second_by): (__m512i, __m512i) =

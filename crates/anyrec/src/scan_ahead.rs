@@ -9,6 +9,7 @@
 //! The events are those of the plain scan. Where parts do not join, or one cannot be read to its
 //! end, a plain scan starts over, passes by what was given already, and goes on from there.
 
+use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Damage, Event, Format, OpenOptions, Parts, Scan, ScannedRecord};
 use crate::input::Input;
@@ -55,8 +56,8 @@ struct Shared {
     /// The next part to take, and where the receiver of its chunks goes. Under one lock, so that
     /// receivers arrive in order.
     next: Mutex<(usize, SyncSender<Receiver<Message>>)>,
-    /// Used buffers, to be filled again.
-    buffers: Mutex<Vec<Vec<u8>>>,
+    /// Used chunks, to be filled again.
+    used: Mutex<Vec<Chunk>>,
 }
 
 enum Work {
@@ -126,7 +127,7 @@ struct ScanAhead {
 impl ScanAhead {
     fn start(work: Work, threads: usize, origin: Option<Origin>) -> Result<Box<dyn Scan>> {
         let (sender, parts) = sync_channel(threads);
-        let shared = Arc::new(Shared { work, next: Mutex::new((0, sender)), buffers: Mutex::default() });
+        let shared = Arc::new(Shared { work, next: Mutex::new((0, sender)), used: Mutex::default() });
         let mut scan = ScanAhead {
             shared,
             origin,
@@ -168,7 +169,7 @@ impl ScanAhead {
             let part = *part;
             match messages.recv() {
                 Ok(Message::Chunk(chunk)) => {
-                    let used = std::mem::replace(&mut self.chunk, chunk).data;
+                    let used = std::mem::replace(&mut self.chunk, chunk);
                     self.next = 0;
                     self.shared.keep(used);
                     if !self.chunk.events.is_empty() {
@@ -267,6 +268,26 @@ impl Scan for ScanAhead {
             },
         })
     }
+
+    fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
+        if let Some(plain) = &mut self.plain {
+            return plain.fill(batch, records, bytes);
+        }
+        let mut size = batch.buffer().len();
+        while batch.len() < records
+            && size < bytes
+            && let Some(Stored::Record { span, data, .. }) = self.chunk.events.get(self.next)
+        {
+            let record = self.chunk.data.get(data.clone()).unwrap_or_default();
+            batch.push(record);
+            size += record.len();
+            self.next += 1;
+            self.given += 1;
+            self.records.1 += 1;
+            self.end = self.end.max(span.end);
+        }
+        Ok(())
+    }
 }
 
 impl Drop for ScanAhead {
@@ -307,7 +328,7 @@ impl Shared {
 
     /// All events of a scan; false where nobody wants them any more.
     fn hand_over(&self, scan: &mut dyn Scan, sender: &SyncSender<Message>) -> Result<bool> {
-        let mut chunk = Chunk { data: self.buffer(), events: Vec::new() };
+        let mut chunk = self.chunk();
         loop {
             let event = scan.next_event();
             let stored = match event {
@@ -327,7 +348,7 @@ impl Shared {
             };
             chunk.events.push(stored);
             if chunk.data.len() >= CHUNK.0 || chunk.events.len() >= CHUNK.1 {
-                let full = std::mem::replace(&mut chunk, Chunk { data: self.buffer(), events: Vec::new() });
+                let full = std::mem::replace(&mut chunk, self.chunk());
                 if sender.send(Message::Chunk(full)).is_err() {
                     return Ok(false);
                 }
@@ -335,15 +356,17 @@ impl Shared {
         }
     }
 
-    fn buffer(&self) -> Vec<u8> {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    /// An empty chunk.
+    fn chunk(&self) -> Chunk {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for another chunk, unless one large record made it large.
-    fn keep(&self, mut buffer: Vec<u8>) {
-        if (1..=2 * CHUNK.0).contains(&buffer.capacity()) {
-            buffer.clear();
-            self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    /// Keeps a chunk's memory for another one, unless a large record made it large.
+    fn keep(&self, mut chunk: Chunk) {
+        if (1..=2 * CHUNK.0).contains(&chunk.data.capacity()) {
+            chunk.data.clear();
+            chunk.events.clear();
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
         }
     }
 }

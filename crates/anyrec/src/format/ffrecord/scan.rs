@@ -18,7 +18,7 @@ use crate::batch::Batch;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::Window;
+use crate::io::{Window, bring_next_near};
 use crate::limits::Limits;
 use crate::position::Position;
 use bytes::Bytes;
@@ -423,6 +423,7 @@ impl Scan for FfRecordScan {
             let length = next.checked_sub(end).filter(|&length| length <= self.limits.record && size < bytes);
             let length = length.and_then(|length| usize::try_from(length).ok());
             let Some((data, rest)) = length.and_then(|length| ahead.split_at_checked(length)) else { break };
+            bring_next_near(ahead);
             if !self.verify {
                 batch.push(data);
             } else if batch.push_with_crc32(data) != stored {
