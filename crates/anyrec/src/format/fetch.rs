@@ -10,7 +10,7 @@ use crate::pool::side_by_side;
 use crate::position::{Location, Plain};
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes that make it worth waking another thread.
 const WORTH_A_THREAD: u64 = 512 << 10;
@@ -30,7 +30,7 @@ pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
 }
 
 /// While a record is copied, the beginning of the one so many places later is brought near.
-const AHEAD: usize = 2;
+const AHEAD: usize = 4;
 
 /// How much of it: what small records have. The rest of a large one comes by itself.
 const NEAR_LINES: usize = 16;
@@ -44,8 +44,10 @@ pub(crate) struct Wanted<'a> {
 /// Records that were located, so that the size of each is known.
 pub(crate) struct Fetch<'a> {
     wanted: Vec<Wanted<'a>>,
-    /// The numbers (in `wanted`) of the records of each source, with a reader that has them.
-    by_source: Vec<(&'a dyn RecordReader, Vec<usize>)>,
+    /// The numbers (in `wanted`) of the records of each reader.
+    by_reader: Vec<(&'a dyn RecordReader, Vec<usize>)>,
+    /// For each of `wanted` all of its source, where that is in memory.
+    memory: Vec<Option<&'a [u8]>>,
     locations: Vec<Location>,
     /// Some are on their way from the disk.
     cold: bool,
@@ -60,14 +62,21 @@ impl<'a> Fetch<'a> {
     /// Locates the records, and reads those that must be decoded to know their size, with up to that
     /// many threads.
     pub(crate) fn new(wanted: Vec<Wanted<'a>>, threads: usize) -> Result<Self> {
-        let by_source = by_source(&wanted);
-        for (reader, _) in &by_source {
+        let by_reader = by_reader(&wanted);
+        let mut memory = vec![None; wanted.len()];
+        for (reader, places) in &by_reader {
             reader.source().check_unchanged()?;
+            let all = reader.source().as_slice();
+            for &at in places {
+                if let Some(slot) = memory.get_mut(at) {
+                    *slot = all;
+                }
+            }
         }
         let early: Vec<Option<Range<u64>>> =
             wanted.iter().map(|wanted| wanted.reader.approach(wanted.index)).collect();
         let mut cold = false;
-        for (reader, places) in &by_source {
+        for (reader, places) in &by_reader {
             let ranges: Vec<Range<u64>> =
                 places.iter().filter_map(|&at| early.get(at).cloned().flatten()).collect();
             cold |= reader.source().expect(&ranges);
@@ -78,7 +87,8 @@ impl<'a> Fetch<'a> {
             .collect::<Result<Vec<Location>>>()?;
         let mut fetch = Fetch {
             wanted,
-            by_source,
+            by_reader,
+            memory,
             locations,
             cold,
             decoded: Vec::new(),
@@ -158,7 +168,7 @@ impl<'a> Fetch<'a> {
     /// left out. Says whether there was any.
     fn ask_for_rest(&self, early: &[Option<Range<u64>>]) -> bool {
         let mut cold = false;
-        for (reader, places) in &self.by_source {
+        for (reader, places) in &self.by_reader {
             let late = places.iter().filter(|&&at| early.get(at).is_none_or(Option::is_none));
             let locations = late.filter_map(|&at| self.locations.get(at));
             let ranges: Vec<Range<u64>> = locations
@@ -178,7 +188,7 @@ impl<'a> Fetch<'a> {
     /// each once, and all of a frame by one thread.
     fn decode(&mut self, threads: usize) -> Result<()> {
         let mut decoded_at = vec![None; self.wanted.len()];
-        for (reader, places) in &self.by_source {
+        for (reader, places) in &self.by_reader {
             let place = |&at: &usize| {
                 let (wanted, location) = self.wanted.get(at).zip(self.locations.get(at))?;
                 location.plain.is_none().then_some((wanted.index, &location.span, at))
@@ -262,7 +272,7 @@ impl<'a> Fetch<'a> {
     /// Reads plain records of sources that are not in memory straight into their slots, those of a
     /// source together and in file order.
     fn read_unmapped(&self, slots: &mut [&mut [u8]]) -> Result<()> {
-        for (reader, places) in &self.by_source {
+        for (reader, places) in &self.by_reader {
             if reader.source().as_slice().is_some() {
                 continue;
             }
@@ -319,15 +329,15 @@ impl<'a> Fetch<'a> {
     }
 
     /// A plain record, and its bytes where its source is in memory.
+    #[inline]
     fn plain_bytes(&self, at: usize) -> Option<(&Plain, Option<&[u8]>)> {
         let plain = self.plain(at)?;
-        let all = self.wanted.get(at)?.reader.source().as_slice();
         // Located records lie within their source.
         let within = |all: &'a [u8]| -> &'a [u8] {
             let (begin, end) = (usize::try_from(plain.range.start), usize::try_from(plain.range.end));
             begin.ok().zip(end.ok()).and_then(|(begin, end)| all.get(begin..end)).unwrap_or_default()
         };
-        Some((plain, all.map(within)))
+        Some((plain, self.memory.get(at)?.map(within)))
     }
 
     /// The error for a record whose checksum does not hold, in the words of its reader.
@@ -362,9 +372,9 @@ fn by_threads<T: Send>(pieces: Vec<T>, work: impl Fn(&mut T) -> Result<()> + Syn
     pieces.into_iter().map(done).collect()
 }
 
-/// The numbers of the records of each source, with a reader that has them.
-fn by_source<'a>(wanted: &[Wanted<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>)> {
-    let key = |at: usize| wanted.get(at).map(|wanted| Arc::as_ptr(wanted.reader.source()).cast::<()>());
+/// The numbers of the records of each reader.
+fn by_reader<'a>(wanted: &[Wanted<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>)> {
+    let key = |at: usize| wanted.get(at).map(|wanted| std::ptr::from_ref(wanted.reader).cast::<()>());
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     if !order.is_sorted_by_key(|&at| key(at)) {
         order.sort_by_key(|&at| key(at));
