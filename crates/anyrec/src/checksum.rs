@@ -1,9 +1,10 @@
-//! CRC-32 (IEEE), the checksum of FFRecord, GRAIL and gzip.
+//! CRC-32 (IEEE), the checksum of FFRecord, GRAIL and our tables.
 //!
 //! The crate `crc32fast` is as fast as memory for long data. For records of some hundred bytes it
 //! spends more time on their beginning and end than on what lies between, and where a format has a
-//! checksum a record, that is most of the time such a record takes. On processors with AVX-512 the
-//! work for them is done here.
+//! checksum a record, that is most of the time such a record takes. So on processors with AVX-512 all
+//! but the shortest is done here, with the copy in the same pass where there is one. Gzip, whose
+//! checksums are combined, has `crc32fast` itself.
 
 /// The checksum of some bytes.
 #[inline]

@@ -28,7 +28,7 @@ const STRETCH: usize = 1 << 20;
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
 
-/// For a walk that has come to the beginning of some bytes.
+/// Asks the processor for what comes soon, for a walk that has come to the beginning of some bytes.
 #[inline]
 pub(crate) fn bring_next_near(ahead: &[u8]) {
     bring_near(ahead.get(NEAR..).unwrap_or_default(), NEAR_LINES);

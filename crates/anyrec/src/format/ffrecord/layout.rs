@@ -13,7 +13,7 @@
 //! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
 //! file with millions of samples allocates nothing per sample.
 
-use crate::checksum::crc32;
+use crate::checksum::{crc32, crc32_after};
 use crate::error::Result;
 use crate::io::bring_near;
 use bytes::Bytes;
@@ -247,11 +247,10 @@ pub(super) fn encode_table(
     mut write: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let count = checksums.len() as u64;
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&count.to_le_bytes());
+    let mut checksum = crc32(&count.to_le_bytes());
     let mut at = HEADER;
     let mut put = |piece: &[u8]| {
-        crc.update(piece);
+        checksum = crc32_after(checksum, piece);
         write(at, piece)?;
         at += piece.len() as u64;
         Ok(())
@@ -262,8 +261,8 @@ pub(super) fn encode_table(
     for chunk in offsets.chunks(CHUNK) {
         put(&chunk.iter().flat_map(|offset| (base + offset).to_le_bytes()).collect::<Vec<u8>>())?;
     }
-    let checksum = if unprotected { 0 } else { crc.finalize() };
-    let mut header = checksum.to_le_bytes().to_vec();
+    let stored = if unprotected { 0 } else { checksum };
+    let mut header = stored.to_le_bytes().to_vec();
     header.extend_from_slice(&count.to_le_bytes());
     write(0, &header)
 }

@@ -14,7 +14,7 @@
 //! Memory: 12 bytes a sample.
 
 use super::layout::{HEADER, encode_table, table_length};
-use crate::checksum::crc32;
+use crate::checksum::{crc32, crc32_after};
 use crate::error::{Error, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, Tags, WriteOptions, Written};
@@ -127,8 +127,7 @@ impl Writer {
     pub fn append_from(&mut self, mut sample: impl Read) -> Result<u64> {
         let number = self.begin_sample()?;
         self.broken = true;
-        let mut crc = crc32fast::Hasher::new();
-        let mut size = 0u64;
+        let (mut checksum, mut size) = (0, 0u64);
         let mut buffer = vec![0; CHUNK];
         loop {
             let got = match sample.read(&mut buffer) {
@@ -138,12 +137,12 @@ impl Writer {
                 Err(error) => return Err(Error::io("cannot read the sample", error).in_record(number)),
             };
             let piece = buffer.get(..got).unwrap_or_default();
-            crc.update(piece);
+            checksum = crc32_after(checksum, piece);
             self.file.append(piece)?;
             size += got as u64;
         }
         self.broken = false;
-        self.end_sample(crc.finalize(), size)?;
+        self.end_sample(checksum, size)?;
         Ok(number)
     }
 
