@@ -93,6 +93,23 @@ def test_a_fork_in_the_middle_of_other_threads_reads_does_not_hang(path: str) ->
             thread.join()
 
 
+@pytest.mark.parametrize("name", ["large.rec", "large.ffr", "large.grail-rio"])
+def test_a_forked_child_goes_on_with_a_scan_that_is_read_ahead(name: str) -> None:
+    records = [n.to_bytes(4, "little") * (n % 50_000) for n in range(200)]
+    with anyrec.create(name) as writer:
+        for record in records:
+            writer.write(record)
+    for taken in range(0, 200, 20):
+        scan = iter(anyrec.open(name))
+        assert [bytes(next(scan)) for _ in range(taken)] == records[:taken]
+
+        def check(scan: Any = scan, taken: int = taken) -> None:
+            assert list(scan) == records[taken:]
+
+        assert run_in_fork(check) == 0
+        check()
+
+
 @pytest.mark.parametrize("name", ["x.rec", "x.ffr", "x.grail-rio"])
 def test_a_writer_belongs_to_its_process(own_folder: pathlib.Path, name: str) -> None:
     options: dict[str, Any] = {"transformers": ["zstd"]} if name.endswith("rio") else {}

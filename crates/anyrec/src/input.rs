@@ -39,6 +39,12 @@ impl Input {
         Input { format, window: Window::new(source) }
     }
 
+    /// The same, for a scan whose records are copied: see [`Window::read_ahead`].
+    #[must_use]
+    pub(crate) fn read_ahead(self) -> Input {
+        Input { window: self.window.read_ahead(), ..self }
+    }
+
     /// Takes a stream, called `name` in messages.
     ///
     /// # Errors

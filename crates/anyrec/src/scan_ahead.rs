@@ -34,6 +34,7 @@ const MOST_THREADS: usize = 8;
 /// # Errors
 /// As [`Format::scan`].
 pub(crate) fn scan_ahead(input: Input, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+    let input = input.read_ahead();
     let threads = options.thread_count().min(MOST_THREADS);
     if threads == 1 || input.length().is_some_and(|length| length <= PART) {
         return input.scan(options);
@@ -214,7 +215,7 @@ impl ScanAhead {
         let Some(Origin { source, format, options }) = self.origin.take() else {
             return error.map_or(Ok(()), Err);
         };
-        let mut scan = format.scan(Window::new(source), &options)?;
+        let mut scan = format.scan(Window::new(source).read_ahead(), &options)?;
         for _ in 0..self.given {
             scan.next_event()?;
         }

@@ -60,7 +60,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         if batch.len() > before {
             return Ok(Some(()));
         }
-        self.step(|_, record| batch.push(record))
+        self.step(Input::read_ahead, |_, record| batch.push(record))
     }
 
     /// The next records as [`fill`](Records::fill) counts them: lent, not copied, where they lie in
@@ -90,13 +90,17 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         Ok(lent)
     }
 
-    /// Takes the next record; `None` at the end.
-    fn step<R>(&mut self, take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R) -> Result<Option<R>> {
+    /// Takes the next record; `None` at the end. A file that is begun is looked at as `look` says.
+    fn step<R>(
+        &mut self,
+        look: fn(Input) -> Input,
+        take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R,
+    ) -> Result<Option<R>> {
         loop {
             let Some((scan, source)) = &mut self.current else {
                 let Some(file) = self.dataset.files.get(self.next_file) else { return Ok(None) };
                 self.next_file += 1;
-                let input = Input::over(file.source.clone(), file.reader.format());
+                let input = look(Input::over(file.source.clone(), file.reader.format()));
                 let options = &OpenOptions { notices: false, ..self.dataset.options.clone() };
                 // Handing records from one thread to another costs more than reading them, unless they
                 // must be decoded.
@@ -131,7 +135,7 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
         if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
-        self.step(lend).transpose()
+        self.step(|input| input, lend).transpose()
     }
 }
 

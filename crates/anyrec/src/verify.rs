@@ -168,7 +168,7 @@ pub(crate) fn verify_source(
     };
     let mut report = match side_by_side {
         Some(report) => report,
-        None => verify_window(Window::new(source.clone()), format, options, progress)?,
+        None => verify_window(Window::new(source.clone()).read_ahead(), format, options, progress)?,
     };
     let companions = format.check_companions(source, options, &report.positions)?;
     report.notices.extend(companions);

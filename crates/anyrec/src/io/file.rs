@@ -156,7 +156,7 @@ impl LocalFile {
 
 /// From this size on bytes are read, not copied out of the map: for so many the system is faster
 /// than the map, whose pages it must bring in first.
-const READ_FROM: usize = 1 << 20;
+const READ_FROM: usize = 256 << 10;
 
 #[derive(Debug)]
 struct MappedFile {
@@ -209,6 +209,10 @@ impl ReadAt for MappedFile {
 
     fn as_slice(&self) -> Option<&[u8]> {
         Some(&self.data)
+    }
+
+    fn is_read_faster(&self) -> bool {
+        true
     }
 
     fn bytes(&self, range: Range<u64>) -> Result<Bytes> {

@@ -9,6 +9,7 @@ mod copy;
 mod file;
 mod memory;
 mod positional;
+mod read_ahead;
 mod read_at;
 mod safe_path;
 #[cfg(target_os = "linux")]
@@ -24,4 +25,3 @@ pub use memory::MemorySource;
 pub use read_at::{RangeRead, ReadAt};
 pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
 pub use window::Window;
-pub(crate) use window::bring_next_near;

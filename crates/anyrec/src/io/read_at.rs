@@ -48,6 +48,12 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether a walk that copies all of it is faster with [`read_ranges`](ReadAt::read_ranges) than
+    /// over [`as_slice`](ReadAt::as_slice).
+    fn is_read_faster(&self) -> bool {
+        false
+    }
+
     /// The bytes of a range: lent without a copy where the source lies in memory, else read.
     ///
     /// # Errors

@@ -4,8 +4,12 @@
 //! peek is a slice of it; over anything else it is a buffer that grows only as far as bytes
 //! really arrive, so a length field that lies cannot make it allocate. What lies behind the window
 //! is given back, so that a walk over a mapped file does not keep all of it in memory.
+//!
+//! A walk that copies all it sees may have a mapped file read instead ([`Window::read_ahead`]): the
+//! buffer is then one block after the other, with what is left of the last in front of the next.
 
 use super::copy::bring_near;
+use super::read_ahead::{BLOCK, HEADROOM, ReadAhead};
 use super::read_at::{RangeRead, ReadAt};
 use super::walk::Walk;
 use crate::error::{Error, Result};
@@ -23,6 +27,10 @@ const CHECK: u64 = 1 << 20;
 /// Bytes of a source in memory that are looked at together.
 const STRETCH: usize = 1 << 20;
 
+/// A walk has gone so far before blocks are read for it: most files that are looked into end before,
+/// or are left.
+const BLOCKS_AFTER: u64 = 1 << 20;
+
 /// How far ahead of a walk the processor is asked for bytes, and for how many lines of them: about as
 /// many as a small record has. By itself it stops at the end of every page.
 const NEAR: usize = 2 << 10;
@@ -39,7 +47,7 @@ pub struct Window {
     origin: Origin,
     /// Offset of the next byte to look at.
     offset: u64,
-    /// Bytes fetched and not yet skipped; unused over memory.
+    /// Bytes fetched and not yet skipped; unused where memory is looked at.
     buffer: Vec<u8>,
     /// Where `offset` is within `buffer`.
     consumed: usize,
@@ -49,6 +57,10 @@ pub struct Window {
     /// All of the source, where it lies in memory. Kept here, and the length too, as asking the source
     /// for every record would cost as much as the rest of a small record's step.
     memory: Option<Bytes>,
+    /// Blocks are read from this offset on, though the source lies in memory.
+    blocks_from: u64,
+    /// The blocks, from there on.
+    blocks: Option<ReadAhead>,
     /// Length of the source; unknown on a stream.
     length: Option<u64>,
 }
@@ -93,8 +105,22 @@ impl Window {
             walk: Walk::from(0),
             check_at: 0,
             memory,
+            blocks_from: u64::MAX,
+            blocks: None,
             length,
         }
+    }
+
+    /// The same, for a walk that copies what it sees: the bytes are read ahead where that is faster
+    /// than to look at them in memory.
+    #[must_use]
+    pub fn read_ahead(mut self) -> Self {
+        if let Origin::Source(source) = &self.origin
+            && source.is_read_faster()
+        {
+            self.blocks_from = self.offset.saturating_add(BLOCKS_AFTER);
+        }
+        self
     }
 
     /// What to call the source in messages.
@@ -134,26 +160,47 @@ impl Window {
     /// Only when reading itself fails.
     #[inline]
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
-        if self.memory.is_none() {
-            while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
-        } else if self.offset >= self.check_at {
-            self.check_at = self.look_again()?;
+        if want > HEADROOM && self.blocks.is_some() {
+            // More than fits in front of a block, and perhaps more than a walk may have memory for.
+            self.leave_blocks();
         }
-        let ahead = match &self.memory {
-            Some(memory) => usize::try_from(self.offset).ok().and_then(|offset| memory.get(offset..)),
-            None => self.buffer.get(self.consumed..),
-        };
-        let ahead = ahead.unwrap_or_default();
+        if self.lies_in_memory() {
+            if self.offset >= self.check_at {
+                self.check_at = self.look_again()?;
+            }
+        } else {
+            while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
+        }
+        let ahead = self.ahead();
         Ok(ahead.get(..want).unwrap_or(ahead))
     }
 
-    /// A stretch of the bytes from here on, where the source lies in memory; nothing elsewhere.
+    /// The bytes from here on that can be looked at, `least` of them if there are as many, and then as
+    /// many as there are at no further cost.
     ///
     /// # Errors
-    /// Where the source was cut short meanwhile.
-    pub fn stretch(&mut self) -> Result<Bytes> {
-        let Some(memory) = self.memory.clone() else { return Ok(Bytes::new()) };
-        Ok(memory.slice_ref(self.peek(STRETCH)?))
+    /// As [`peek`](Window::peek).
+    pub fn reach(&mut self, least: usize) -> Result<&[u8]> {
+        self.peek(least)?;
+        let ahead = self.ahead();
+        Ok(ahead.get(..least.max(STRETCH)).unwrap_or(ahead))
+    }
+
+    /// Whether the source is looked at in memory.
+    #[inline]
+    fn lies_in_memory(&self) -> bool {
+        self.memory.is_some() && self.blocks.is_none()
+    }
+
+    #[inline]
+    fn ahead(&self) -> &[u8] {
+        let ahead = match &self.memory {
+            Some(memory) if self.blocks.is_none() => {
+                usize::try_from(self.offset).ok().and_then(|offset| memory.get(offset..))
+            }
+            _ => self.buffer.get(self.consumed..),
+        };
+        ahead.unwrap_or_default()
     }
 
     /// Makes sure that a source in memory is still as long; says where to look the next time.
@@ -171,16 +218,19 @@ impl Window {
     #[inline]
     pub fn skip(&mut self, count: u64) -> Result<u64> {
         let left = self.remaining().map_or(count, |remaining| count.min(remaining));
-        match (&self.memory, &self.origin) {
-            (Some(memory), Origin::Source(source)) => {
-                self.offset += left;
-                let ahead = usize::try_from(self.offset).ok().and_then(|at| memory.get(at..));
-                bring_next_near(ahead.unwrap_or_default());
-                self.walk.is_at(source, self.offset);
-                Ok(left)
-            }
-            _ => self.skip_fetched(left),
+        if !self.lies_in_memory() {
+            return self.skip_fetched(left);
         }
+        self.offset += left;
+        bring_next_near(self.ahead());
+        if let Origin::Source(source) = &self.origin {
+            self.walk.is_at(source, self.offset);
+            if self.offset >= self.blocks_from {
+                self.walk.ends_at(source, self.offset);
+                self.blocks = Some(ReadAhead::new(Arc::clone(source)));
+            }
+        }
+        Ok(left)
     }
 
     fn skip_fetched(&mut self, mut left: u64) -> Result<u64> {
@@ -193,10 +243,8 @@ impl Window {
         self.offset += buffered;
         left -= buffered;
         match &self.origin {
-            Origin::Source(source) => {
-                self.offset += left;
-                self.walk.is_at(source, self.offset);
-            }
+            // Nothing of it is in this process's memory.
+            Origin::Source(_) => self.offset += left,
             Origin::Stream { .. } => {
                 while left > 0 {
                     let ahead = self.peek(FETCH)?.len();
@@ -212,8 +260,34 @@ impl Window {
         Ok(self.offset - begin)
     }
 
+    /// Goes on to the next block, with what is left of this one in front of it; false at the end.
+    fn next_block(&mut self) -> Result<bool> {
+        let left = self.buffer.get(self.consumed..).unwrap_or_default();
+        let at = self.offset + left.len() as u64;
+        let Some(blocks) = self.blocks.as_mut().filter(|_| Some(at) < self.length) else { return Ok(false) };
+        let (number, within) = (at / BLOCK as u64, at % BLOCK as u64);
+        let mut block = blocks.take(number)?;
+        // Within a block there is nothing left of another; what is left is less than was wanted.
+        #[allow(clippy::cast_possible_truncation)]
+        let begin = HEADROOM + within as usize - left.len();
+        block.get_mut(begin..begin + left.len()).unwrap_or_default().copy_from_slice(left);
+        self.consumed = begin;
+        blocks.give(std::mem::replace(&mut self.buffer, block));
+        Ok(true)
+    }
+
+    /// Looks at the source in memory again.
+    fn leave_blocks(&mut self) {
+        (self.blocks, self.blocks_from) = (None, u64::MAX);
+        (self.buffer, self.consumed) = (Vec::new(), 0);
+        (self.walk, self.check_at) = (Walk::from(self.offset), 0);
+    }
+
     /// Brings in more bytes behind the buffered ones; false at the end of the input.
     fn fetch(&mut self, want: usize) -> Result<bool> {
+        if self.blocks.is_some() {
+            return self.next_block();
+        }
         self.buffer.drain(..self.consumed);
         self.consumed = 0;
         let have = self.buffer.len();
@@ -269,16 +343,65 @@ mod tests {
     fn windows(data: &[u8]) -> Vec<Window> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, data).unwrap();
+        let open = |access| open_file(file.path(), access).unwrap();
         vec![
             Window::new(Arc::new(MemorySource::new("memory", data.to_vec()))),
-            Window::new(open_file(file.path(), Access::Positional).unwrap()),
+            Window::new(open(Access::Positional)),
+            Window::new(open(Access::Mapped)),
+            Window::new(open(Access::Mapped)).read_ahead(),
+            Window::starting_at(open(Access::Mapped), 0).read_ahead(),
             Window::from_stream("stream", std::io::Cursor::new(data.to_vec())),
         ]
     }
 
+    fn some_bytes(size: u32) -> Vec<u8> {
+        (0..size).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[1] ^ i.to_le_bytes()[2]).collect()
+    }
+
+    #[test]
+    fn a_walk_sees_every_byte_whatever_its_steps() {
+        let data = some_bytes(9_000_001);
+        // Small, about as large as what fits before a block, more than that, and past many blocks.
+        for largest in [1_000, 300_000, HEADROOM, 2 * HEADROOM, 4_000_000] {
+            for mut window in windows(&data) {
+                let (mut at, mut number) = (0, 1u64);
+                while at < data.len() {
+                    number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let size = usize::try_from(number >> 33).unwrap() % largest + 1;
+                    let end = data.len().min(at + size);
+                    assert_eq!(window.offset(), at as u64);
+                    assert_eq!(window.peek(size).unwrap(), &data[at..end], "{size} at {at}");
+                    let reached = window.reach(size).unwrap();
+                    assert!(reached.len() >= end - at && data[at..].starts_with(reached));
+                    // Some are not looked at.
+                    let step = if number >> 62 == 3 { 2 * size } else { size };
+                    window.skip(step as u64).unwrap();
+                    at = data.len().min(at + step);
+                }
+                assert_eq!(window.peek(1).unwrap(), b"");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_short_while_it_is_read_ahead_is_an_error_every_time() {
+        let data = some_bytes(9_000_001);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, &data).unwrap();
+        let mut window = Window::new(open_file(file.path(), Access::Mapped).unwrap()).read_ahead();
+        window.skip(2_000_000).unwrap();
+        assert_eq!(window.peek(1_000).unwrap(), &data[2_000_000..2_001_000]);
+        file.as_file().set_len(5_000_000).unwrap();
+        window.skip(4_000_000).unwrap();
+        for _ in 0..3 {
+            let error = window.peek(1_000).unwrap_err().to_string();
+            assert!(error.contains("cut short while open: it had 9000001 bytes and has 5000000"), "{error}");
+        }
+    }
+
     #[test]
     fn peek_gives_what_is_there_and_skip_stops_at_the_end() {
-        let data: Vec<u8> = (0..3_000_000u32).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[2]).collect();
+        let data = some_bytes(3_000_000);
         for mut window in windows(&data) {
             assert_eq!(window.peek(10).unwrap(), &data[..10]);
             assert_eq!(window.skip(7).unwrap(), 7);

@@ -18,7 +18,7 @@ use crate::batch::Batch;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::{Window, bring_next_near};
+use crate::io::Window;
 use crate::limits::Limits;
 use crate::position::Position;
 use bytes::Bytes;
@@ -410,20 +410,25 @@ impl Scan for FfRecordScan {
 
     fn fill(&mut self, batch: &mut Batch, records: usize, bytes: usize) -> Result<()> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
-        let before = batch.len();
-        let stretch = self.window.stretch()?;
-        let mut ahead = stretch.as_ref();
+        let (before, begin) = (batch.len(), self.window.offset());
         let (Some(samples), Some(file_length)) = (self.undisturbed(), self.window.length()) else {
             return Ok(());
         };
         let left = samples.table.count().min(self.end) - samples.next;
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(records.saturating_sub(before));
-        let (mut end, mut size) = (self.window.offset(), batch.buffer().len());
+        let limit = self.limits.record;
+        let size_of = |begin, end: u64| {
+            let size = end.checked_sub(begin).filter(|&size| size <= limit);
+            size.and_then(|size| usize::try_from(size).ok())
+        };
+        let first = samples.table.in_order(samples.next, file_length).next();
+        let Some(first) = first.and_then(|(_, end)| size_of(begin, end)) else { return Ok(()) };
+        let mut ahead = self.window.reach(first)?;
+        let Stage::Samples(samples) = &self.stage else { return Ok(()) };
+        let (mut end, mut size) = (begin, batch.buffer().len());
         for (stored, next) in samples.table.in_order(samples.next, file_length).take(most) {
-            let length = next.checked_sub(end).filter(|&length| length <= self.limits.record && size < bytes);
-            let length = length.and_then(|length| usize::try_from(length).ok());
-            let Some((data, rest)) = length.and_then(|length| ahead.split_at_checked(length)) else { break };
-            bring_next_near(ahead);
+            let data = size_of(end, next).filter(|_| size < bytes);
+            let Some((data, rest)) = data.and_then(|size| ahead.split_at_checked(size)) else { break };
             if !self.verify {
                 batch.push(data);
             } else if batch.push_with_crc32(data) != stored {
@@ -433,10 +438,9 @@ impl Scan for FfRecordScan {
             (ahead, end, size) = (rest, next, size + data.len());
         }
         let count = (batch.len() - before) as u64;
-        let distance = end - self.window.offset();
         self.passed(count, end);
         self.records += count;
-        self.window.skip(distance)?;
+        self.window.skip(end - begin)?;
         Ok(())
     }
 }

@@ -233,8 +233,7 @@ impl Reader {
         if offset > self.source.len() {
             return Err(self.out_of_range(offset));
         }
-        let mut window = Window::new(Arc::clone(&self.source));
-        window.skip(offset)?;
+        let window = Window::starting_at(Arc::clone(&self.source), offset).read_ahead();
         Ok(RecordScan::new(window, &self.options))
     }
 

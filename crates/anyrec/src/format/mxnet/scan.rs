@@ -15,7 +15,7 @@ use super::layout::{
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::{Window, bring_next_near};
+use crate::io::Window;
 use crate::limits::Limits;
 use crate::position::Position;
 use std::collections::VecDeque;
@@ -154,20 +154,10 @@ impl RecordScan {
         }
     }
 
-    /// The part at the beginning of some bytes, if it is a record by itself, as nearly all are: what
-    /// [`walk`] finds, with less ado and without a word about its padding.
-    ///
-    /// [`walk`]: RecordScan::walk
-    #[inline]
-    fn whole_part(&self, ahead: &[u8]) -> Option<PartHeader> {
-        let part = PartHeader::at_start_of(ahead)?;
-        (part.kind == PartKind::Whole && u64::from(part.length) <= self.record_limit).then_some(part)
-    }
-
     /// The part that begins here, if it is a sound record by itself.
     fn next_whole(&mut self) -> Result<Option<PartHeader>> {
         let head = <[u8; PartHeader::SIZE]>::try_from(self.window.peek(PartHeader::SIZE)?);
-        let part = head.ok().and_then(|head| self.whole_part(&head));
+        let part = head.ok().and_then(|head| whole_part(&head, self.record_limit));
         Ok(part.filter(|part| self.window.remaining().is_some_and(|left| part.size() <= left)))
     }
 
@@ -255,6 +245,14 @@ impl RecordScan {
     }
 }
 
+/// The part at the beginning of some bytes, if it is a record by itself, as nearly all are, and within
+/// the limit: what [`RecordScan::walk`] finds, with less ado and without a word about its padding.
+#[inline]
+fn whole_part(ahead: &[u8], limit: u64) -> Option<PartHeader> {
+    let part = PartHeader::at_start_of(ahead)?;
+    (part.kind == PartKind::Whole && u64::from(part.length) <= limit).then_some(part)
+}
+
 impl Scan for RecordScan {
     fn next_event(&mut self) -> Result<Event<'_>> {
         self.pass()?;
@@ -297,24 +295,25 @@ impl Scan for RecordScan {
         if self.search_payload || !self.notices.is_empty() || self.ready.is_some() {
             return Ok(());
         }
+        let Some(first) = self.next_whole()? else { return Ok(()) };
         let (before, mut size) = (batch.len(), batch.buffer().len());
-        let stretch = self.window.stretch()?;
-        let mut ahead = stretch.as_ref();
+        let stretch = self.window.reach(usize::try_from(first.size()).unwrap_or(usize::MAX))?;
+        let mut ahead = stretch;
         while batch.len() < records
             && size < bytes
-            && let Some(part) = self.whole_part(ahead)
+            && let Some(part) = whole_part(ahead, self.record_limit)
         {
             let frame = usize::try_from(part.size()).ok().and_then(|size| ahead.split_at_checked(size));
             let Some((data, rest)) = frame.and_then(|(frame, rest)| Some((part.payload(frame)?, rest)))
             else {
                 break;
             };
-            bring_next_near(ahead);
             batch.push(data);
             (ahead, size) = (rest, size + data.len());
         }
+        let distance = stretch.len() - ahead.len();
         self.records += (batch.len() - before) as u64;
-        self.window.skip((stretch.len() - ahead.len()) as u64)?;
+        self.window.skip(distance as u64)?;
         Ok(())
     }
 }

@@ -1,0 +1,183 @@
+//! A file read block by block, by two threads.
+//!
+//! To look at a mapped page for the first time costs about as much as to have its bytes copied by the
+//! system, which finds them without a page table and leaves them near the processor. So a walk that
+//! copies all it sees is faster over blocks that are read than over the map, all the more as another
+//! thread can read them. It never waits for that thread if there is anything left to read: it then
+//! reads a block itself, and is as fast as both together.
+
+use super::read_at::{RangeRead, ReadAt};
+use crate::error::Result;
+use crate::pool::in_background;
+use crate::process::generation;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a block, except the last one.
+pub(super) const BLOCK: usize = 512 << 10;
+/// Bytes that fit in front of a block.
+pub(super) const HEADROOM: usize = BLOCK;
+/// Blocks that are read or wait to be used: few enough to stay in the processor's caches.
+const WAITING: usize = 4;
+
+/// The blocks of a source.
+pub(super) struct ReadAhead {
+    shared: Arc<Shared>,
+    /// A forked child has the state but not the thread, and perhaps a lock that nobody will open.
+    process: u32,
+}
+
+struct Shared {
+    source: Arc<dyn ReadAt>,
+    state: Mutex<State>,
+    /// A block was read.
+    read: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the first of `begun`; block 0 begins at byte 0.
+    first: u64,
+    /// Blocks that are being read (`None`) or were read: memory with [`HEADROOM`] before the block.
+    begun: VecDeque<Option<Result<Vec<u8>>>>,
+    /// Memory to be used again.
+    spare: Vec<Vec<u8>>,
+    /// The other thread is at it.
+    at_work: bool,
+    /// Nobody wants any more.
+    closed: bool,
+}
+
+impl ReadAhead {
+    pub(super) fn new(source: Arc<dyn ReadAt>) -> Self {
+        let shared = Shared { source, state: Mutex::default(), read: Condvar::new() };
+        ReadAhead { shared: Arc::new(shared), process: generation() }
+    }
+
+    /// The block with that number, which the source has and which comes after the one taken last, behind
+    /// [`HEADROOM`] bytes of anything.
+    ///
+    /// # Errors
+    /// As [`ReadAt::read_ranges`].
+    pub(super) fn take(&mut self, number: u64) -> Result<Vec<u8>> {
+        if self.process != generation() {
+            self.start_over();
+        }
+        let mut state = self.shared.state();
+        state.move_to(number);
+        let block = loop {
+            if let Some(block) = state.next_read() {
+                break block;
+            }
+            state = match self.shared.begin(&mut state) {
+                Some(number) => {
+                    drop(state);
+                    self.shared.read(number);
+                    self.shared.state()
+                }
+                None => self.shared.read.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        };
+        let wake = !state.at_work && state.begun.len() <= WAITING / 2;
+        state.at_work |= wake;
+        drop(state);
+        if wake {
+            let shared = Arc::clone(&self.shared);
+            in_background(move || shared.run_ahead());
+        }
+        // Whoever asks again after an error is to have the same block.
+        block.inspect_err(|_| self.start_over())
+    }
+
+    fn start_over(&mut self) {
+        *self = ReadAhead::new(Arc::clone(&self.shared.source));
+    }
+
+    /// Gives back the memory of a block.
+    pub(super) fn give(&self, block: Vec<u8>) {
+        self.shared.state().keep(block);
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        if self.process == generation() {
+            self.shared.state().closed = true;
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads one block, and asks to be called again; so others who use the same thread have their turn.
+    fn run_ahead(self: Arc<Self>) {
+        let mut state = self.state();
+        let Some(number) = self.begin(&mut state) else {
+            state.at_work = false;
+            return;
+        };
+        drop(state);
+        self.read(number);
+        in_background(move || self.run_ahead());
+    }
+
+    /// The number of the next block, if it is to be read now: whoever asks must.
+    fn begin(&self, state: &mut State) -> Option<u64> {
+        let number = state.first + state.begun.len() as u64;
+        let there = number.checked_mul(BLOCK as u64).is_some_and(|begin| begin < self.source.len());
+        if !there || state.closed || state.begun.len() >= WAITING {
+            return None;
+        }
+        state.begun.push_back(None);
+        Some(number)
+    }
+
+    fn read(&self, number: u64) {
+        let spare = self.state().spare.pop();
+        let mut memory = spare.unwrap_or_default();
+        let begin = number * BLOCK as u64;
+        let size = usize::try_from(self.source.len() - begin).map_or(BLOCK, |left| left.min(BLOCK));
+        memory.resize(HEADROOM + size, 0);
+        let buffer = memory.get_mut(HEADROOM..).unwrap_or_default();
+        let read = self.source.read_ranges(&mut [RangeRead { offset: begin, buffer }]);
+        let mut state = self.state();
+        let place = number.checked_sub(state.first).and_then(|place| usize::try_from(place).ok());
+        match place.and_then(|place| state.begun.get_mut(place)) {
+            Some(slot) => *slot = Some(read.map(|()| memory)),
+            // The walk went past it meanwhile.
+            None => state.keep(memory),
+        }
+        drop(state);
+        self.read.notify_one();
+    }
+}
+
+impl State {
+    fn keep(&mut self, memory: Vec<u8>) {
+        if memory.capacity() > 0 {
+            self.spare.push(memory);
+        }
+    }
+
+    /// The first of the blocks, if it was read.
+    fn next_read(&mut self) -> Option<Result<Vec<u8>>> {
+        let block = self.begun.front_mut()?.take()?;
+        self.begun.pop_front();
+        self.first += 1;
+        Some(block)
+    }
+
+    /// Lets go of the blocks before that one.
+    fn move_to(&mut self, number: u64) {
+        while self.first < number
+            && let Some(block) = self.begun.pop_front()
+        {
+            self.keep(block.and_then(Result::ok).unwrap_or_default());
+            self.first += 1;
+        }
+        self.first = self.first.max(number);
+    }
+}
