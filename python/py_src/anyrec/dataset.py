@@ -95,7 +95,8 @@ def open(
         reading them ends the process if it is cut short.
     :param access: how files are read: ``mapped`` into memory, at positions (``positional``), or past
         the system's page cache (``direct``); ``auto`` maps them on local file systems.
-    :param threads: threads that work on one batch or scan; 0 for as many as there are cores.
+    :param threads: threads that work on one batch or scan; 0 for as many as there are cores. For a scan
+        one more reads the file ahead.
     :param index_file: MXNet: the index file; ``False`` for none.
     :param legacy_transform: GRAIL version 1 packed files: the transformer, as the file does not say.
     :param keys: GRAIL: keys for ``aes-256-gcm``, by id.

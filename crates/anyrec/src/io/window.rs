@@ -36,12 +36,6 @@ const BLOCKS_AFTER: u64 = 1 << 20;
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
 
-/// Asks the processor for what comes soon, for a walk that has come to the beginning of some bytes.
-#[inline]
-pub(crate) fn bring_next_near(ahead: &[u8]) {
-    bring_near(ahead.get(NEAR..).unwrap_or_default(), NEAR_LINES);
-}
-
 /// A forward-only view over a [`ReadAt`] or a stream.
 pub struct Window {
     origin: Origin,
@@ -222,7 +216,7 @@ impl Window {
             return self.skip_fetched(left);
         }
         self.offset += left;
-        bring_next_near(self.ahead());
+        bring_near(self.ahead().get(NEAR..).unwrap_or_default(), NEAR_LINES);
         if let Origin::Source(source) = &self.origin {
             self.walk.is_at(source, self.offset);
             if self.offset >= self.blocks_from {
@@ -323,7 +317,9 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        if let Origin::Source(source) = &self.origin {
+        if let Origin::Source(source) = &self.origin
+            && self.lies_in_memory()
+        {
             self.walk.ends_at(source, self.offset);
         }
     }

@@ -14,6 +14,10 @@ use crate::format::{OpenOptions, Parts, Scan};
 use crate::io::{ReadAt, Window};
 use std::sync::Arc;
 
+/// Compressed bytes are taken for so many bytes of records: threads that run ahead may only hold so
+/// many of a part.
+const COMPRESSED: u64 = 4;
+
 #[derive(Debug)]
 pub(super) struct GrailParts {
     opened: Opened,
@@ -32,6 +36,7 @@ impl GrailParts {
             _ => return Ok(None),
         };
         let mut begins = vec![0];
+        let size = if opened.decoder.is_transforming() { size / COMPRESSED } else { size };
         let step = size.next_multiple_of(CHUNK_BYTES).max(CHUNK_BYTES);
         let mut target = opened.body.saturating_add(step);
         while let Some(begin) = next_block(source, target)? {
