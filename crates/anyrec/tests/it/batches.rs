@@ -188,15 +188,19 @@ fn batches_of_a_damaged_file_hold_what_single_steps_give_errors_included() {
         }
     };
     let folder = folder();
-    for name in ["a.rec", "a.ffr", "a.grail-rio"] {
+    // A small file, and one that is read block by block: 6 MB, in records of up to 120 KB.
+    let files = [(40, 9, 600, 97), (100, 1_200, 0, 250_007)];
+    let names = ["a.rec", "a.ffr", "a.grail-rio"].into_iter();
+    for (name, (count, growth, first, step)) in names.flat_map(|name| files.map(|file| (name, file))) {
         let path = folder.path().join(name);
+        let _ = std::fs::remove_file(&path);
         let mut writer = anyrec::create(&path, anyrec::format::by_name(&path).unwrap().id()).unwrap();
-        for number in 0..40u64 {
-            writer.append(&vec![number.to_le_bytes()[0]; 60 + 9 * number as usize], &Tags::none()).unwrap();
+        for number in 0..count {
+            writer.append(&vec![number; 60 + growth * usize::from(number)], &Tags::none()).unwrap();
         }
         writer.finish().unwrap();
         let intact = std::fs::read(&path).unwrap();
-        let places = (0..600).chain((600..intact.len()).step_by(97));
+        let places = (0..first).chain((first..intact.len()).step_by(step));
         for place in places.filter(|&place| place < intact.len()) {
             let mut damaged = intact.clone();
             damaged[place] ^= 1 << (place % 8);
