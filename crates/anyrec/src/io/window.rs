@@ -9,7 +9,7 @@
 //! buffer is then one block after the other, with what is left of the last in front of the next.
 
 use super::copy::bring_near;
-use super::read_ahead::{BLOCK, HEADROOM, ReadAhead};
+use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
 use super::read_at::{RangeRead, ReadAt};
 use super::walk::Walk;
 use crate::error::{Error, Result};
@@ -263,7 +263,7 @@ impl Window {
         let mut block = blocks.take(number)?;
         // Within a block there is nothing left of another; what is left is less than was wanted.
         #[allow(clippy::cast_possible_truncation)]
-        let begin = HEADROOM + within as usize - left.len();
+        let begin = begin_of(&block) + within as usize - left.len();
         block.get_mut(begin..begin + left.len()).unwrap_or_default().copy_from_slice(left);
         self.consumed = begin;
         blocks.give(std::mem::replace(&mut self.buffer, block));
@@ -317,6 +317,9 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
+        if let Some(blocks) = &self.blocks {
+            blocks.give(std::mem::take(&mut self.buffer));
+        }
         if let Origin::Source(source) = &self.origin
             && self.lies_in_memory()
         {
