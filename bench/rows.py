@@ -179,7 +179,7 @@ def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Ro
               extra=blocks, targets=(target,))
           for threads, shown, target in (
               (1, "1 thread", over_limit(0.8)),
-              # What a second core gives to zstd differs: 1.4 to 1.65 were seen.
+              # What a second core gives differs from run to run: 1.2 to 1.65 were seen.
               (2, "2 threads", over_row(1.3, "B4", "GRAIL zstd, scan in Batches of 256, 1 thread")))),
         Row("B4", "GRAIL zstd, random items of 100 blocks, 1 thread", "random", "T", "blocks/s",
             ours=by("anyrec", format="zstd", threads=1), limit=by("limit", do="zstd"), extra=blocks,

@@ -348,7 +348,6 @@ mod tests {
             Window::new(open(Access::Positional)),
             Window::new(open(Access::Mapped)),
             Window::new(open(Access::Mapped)).read_ahead(),
-            Window::starting_at(open(Access::Mapped), 0).read_ahead(),
             Window::from_stream("stream", std::io::Cursor::new(data.to_vec())),
         ]
     }
