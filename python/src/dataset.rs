@@ -15,7 +15,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Batches whose memory is kept for the next reads.
@@ -30,28 +29,9 @@ pub struct Dataset {
     copy: bool,
     /// Held for moments only, with the interpreter.
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
-    process: AtomicU32,
-    /// Calls at work in this dataset, in any thread.
-    busy: AtomicUsize,
     /// Threads for one batch.
     threads: usize,
     buffers: Recycler,
-}
-
-/// Counts a call for as long as it works.
-struct Busy<'a>(&'a AtomicUsize);
-
-impl<'a> Busy<'a> {
-    fn new(counter: &'a AtomicUsize) -> Self {
-        counter.fetch_add(1, Ordering::SeqCst);
-        Busy(counter)
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl Dataset {
@@ -60,25 +40,8 @@ impl Dataset {
     /// Exceptions are made after the lock is let go: making one runs Python, where another thread
     /// may get its turn and want the lock, which would never end.
     pub fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
-        self.current().ok_or_else(|| closed("the dataset"))?.map_err(raised)
-    }
-
-    /// The open dataset, if it is not closed. In a process forked while another thread was at work
-    /// in it, that thread's locks would never be let go: readers of its own take their place.
-    fn current(&self) -> Option<Result<Arc<anyrec::Dataset>>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let dataset = open.as_ref()?;
-        let process = anyrec::generation();
-        if self.process.swap(process, Ordering::SeqCst) != process && self.busy.swap(0, Ordering::SeqCst) > 0
-        {
-            let renewed = match dataset.renewed() {
-                Ok(renewed) => Arc::new(renewed),
-                Err(error) => return Some(Err(error)),
-            };
-            std::mem::forget(open.replace(renewed.clone()));
-            return Some(Ok(renewed));
-        }
-        Some(Ok(Arc::clone(dataset)))
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        open.ok_or_else(|| closed("the dataset"))
     }
 
     /// Works with the dataset, the interpreter let go.
@@ -88,7 +51,6 @@ impl Dataset {
         work: impl FnOnce(&anyrec::Dataset) -> Result<R> + Send,
     ) -> PyResult<R> {
         let dataset = self.opened()?;
-        let _busy = Busy::new(&self.busy);
         py.detach(|| work(&dataset)).map_err(raised)
     }
 
@@ -136,8 +98,6 @@ impl Dataset {
             options: options.map(Bound::unbind),
             copy,
             open: Mutex::new(Some(Arc::new(dataset))),
-            process: AtomicU32::new(anyrec::generation()),
-            busy: AtomicUsize::new(0),
             threads: open.thread_count(),
             buffers: Recycler::new(KEPT_BATCHES),
         })

@@ -58,9 +58,6 @@ impl Files {
             list.push(index - start);
         }
         let read_file = |(reader, list): (&Reader, &Vec<u64>)| {
-            if reader.source().as_slice().is_some() {
-                return list.iter().map(|&local| Ok(reader.read(local)?.to_vec())).collect();
-            }
             let batch = anyrec::format::read_batch(reader, list)?;
             Ok(batch.iter().map(<[u8]>::to_vec).collect())
         };

@@ -11,11 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::{Path, PathBuf};
 
-/// The array in a file, in this machine's byte order. Where the file is mapped and its elements are
-/// single bytes, the array is the mapped file itself, read-only; otherwise (and with `mapped`
-/// false) it is memory of its own.
+/// The array in a file, in this machine's byte order, in memory of its own. With `mapped`, where the
+/// elements are single bytes and the file can be mapped, it is the mapped file itself, read-only.
 #[pyfunction]
-#[pyo3(signature = (path, options = None, mapped = true))]
+#[pyo3(signature = (path, options = None, mapped = false))]
 pub fn idx_read<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -26,7 +25,7 @@ pub fn idx_read<'py>(
     let reader = py.detach(|| Reader::open(&path, &options)).map_err(raised)?;
     let lendable = matches!(reader.header().dtype(), ElementType::U8 | ElementType::I8)
         && !reader.is_gzip()
-        && reader.source().as_slice().is_some();
+        && reader.source().lendable().is_some();
     if mapped && lendable {
         let data = py.detach(|| reader.data()).map_err(raised)?;
         let array = array_over(&Bound::new(py, Record::new(data))?)?;

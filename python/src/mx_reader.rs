@@ -46,9 +46,7 @@ impl Position {
 
     /// The next record, given to `take`; `None` at the end.
     fn next<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> std::result::Result<Option<R>, Fault> {
-        use anyrec::format::RecordReader;
         let plain = |error| (error, None);
-        self.reader.source().check_unchanged().map_err(plain)?;
         loop {
             match self.scan.next_event().map_err(plain)? {
                 Event::Record(record) => return Ok(Some(take(record.data))),

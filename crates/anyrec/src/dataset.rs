@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::convert::LabelFile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Once;
 use crate::format::fetch::{Fetch, Wanted};
 use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
@@ -12,7 +13,7 @@ use crate::sequence::Records;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Opens a file, or all record files of a directory or glob pattern, for reading.
 ///
@@ -58,7 +59,7 @@ pub struct Dataset {
     pub(crate) files: Vec<RecordFile>,
     pub(crate) options: OpenOptions,
     /// Number of records before each file, then of all; counting may need a scan.
-    starts: OnceLock<Vec<u64>>,
+    starts: Once<Vec<u64>>,
 }
 
 pub(crate) struct RecordFile {
@@ -83,7 +84,7 @@ impl Dataset {
             }
             files.push(file);
         }
-        Ok(Dataset { files, options: options.clone(), starts: OnceLock::new() })
+        Ok(Dataset { files, options: options.clone(), starts: Once::new() })
     }
 
     /// The files' format.
@@ -131,7 +132,7 @@ impl Dataset {
         Ok(self.len()? == 0)
     }
 
-    /// Record `index`. Without a copy where the file is mapped and the record lies in one piece.
+    /// Record `index`, in memory of its own.
     ///
     /// # Errors
     /// [`OutOfRange`](ErrorKind::OutOfRange), or what is wrong with the record.
@@ -180,8 +181,9 @@ impl Dataset {
         Ok(offsets)
     }
 
-    /// The records of these numbers, in this order: lent, not copied, where a record lies in a
-    /// mapped file in one piece.
+    /// The records of these numbers, in this order: lent, not copied, where they all lie in mapped files
+    /// in one piece each. Looking at such a record after its file was cut short ends the process
+    /// (SIGBUS), and a file that is changed in place changes it.
     ///
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch).
@@ -282,20 +284,6 @@ impl Dataset {
     /// [`iter`](Dataset::iter) for iterations that outlive the caller's hold on the dataset.
     pub fn shared_iter(self: Arc<Self>) -> Records<Arc<Dataset>> {
         Records::new(self)
-    }
-
-    /// The same open files with readers of their own, which share no lock with this one's: for a
-    /// process that was forked while another thread was using this dataset.
-    ///
-    /// # Errors
-    /// As [`Dataset::open`], except that no file is opened.
-    pub fn renewed(&self) -> Result<Dataset> {
-        let renew = |file: &RecordFile| {
-            let input = Input::over(file.source.clone(), file.reader.format());
-            RecordFile::of(input, &self.options)
-        };
-        let files = self.files.iter().map(renew).collect::<Result<Vec<_>>>()?;
-        Ok(Dataset { files, options: self.options.clone(), starts: OnceLock::new() })
     }
 
     fn starts(&self) -> Result<&[u64]> {

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Exists,
     /// A companion file (index file, table) belongs to other data.
     Stale,
+    /// A bug in this library: a thread of it panicked.
+    Internal,
 }
 
 /// A failure: kind, sentence, place, and a hint where there is something to do about it.

@@ -39,7 +39,13 @@ impl Input {
         Input { format, window: Window::new(source) }
     }
 
-    /// The same, for a scan whose records are copied: see [`Window::read_ahead`].
+    /// The same, for a scan whose records are lent: see [`Window::lending`].
+    #[must_use]
+    pub(crate) fn lending(self) -> Input {
+        Input { window: self.window.lending(), ..self }
+    }
+
+    /// The same, for a scan that goes through all of it: see [`Window::read_ahead`].
     #[must_use]
     pub(crate) fn read_ahead(self) -> Input {
         Input { window: self.window.read_ahead(), ..self }

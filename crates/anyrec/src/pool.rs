@@ -3,29 +3,21 @@
 //! They start when they are first needed and belong to one process: a forked child, which has none
 //! of its parent's threads, starts its own.
 
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::PerProcess;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What belongs to one process.
-struct OfProcess<T> {
-    process: u32,
-    threads: T,
-}
-
-/// No lock: a child forked while another thread holds one would wait for ever.
-type Slot<T> = AtomicPtr<OfProcess<T>>;
-
-static POOL: Slot<ThreadPool> = Slot::new(std::ptr::null_mut());
-static BACKGROUND: Slot<Sender<Work>> = Slot::new(std::ptr::null_mut());
+static POOL: PerProcess<ThreadPool> = PerProcess::new();
+static BACKGROUND: PerProcess<Sender<Work>> = PerProcess::new();
 
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Calls `work` with 0, 1, ... `workers - 1`, side by side, and waits for all of them. One of the
 /// calls is made by this thread.
 pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
-    match (workers, this_process(&POOL, start_pool)) {
+    match (workers, POOL.get(start_pool)) {
         (2.., Some(pool)) => pool.in_place_scope(|scope| {
             for worker in 1..workers {
                 let work = &work;
@@ -43,13 +35,23 @@ pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
 /// By a thread of its own, which sleeps when there is nothing to do. The pool's threads look out for
 /// more for a while, and on few cores take from the caller what it was to be spared.
 pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
-    let sent = match this_process(&BACKGROUND, start_background) {
+    let sent = match BACKGROUND.get(start_background) {
         Some(background) => background.send(Box::new(work)).map_err(|unsent| unsent.0),
         None => Err(Box::new(work) as Work),
     };
     if let Err(work) = sent {
         work();
     }
+}
+
+/// Does something, and gives a panic in it as an error: a thread that waits for the outcome must have
+/// one.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<&str>().copied();
+        let why = why.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
+        Err(Error::new(ErrorKind::Internal, format!("a thread panicked, which is a bug in anyrec: {why}")))
+    })
 }
 
 fn start_pool() -> Option<ThreadPool> {
@@ -68,31 +70,10 @@ fn start_background() -> Option<Sender<Work>> {
     Some(sender)
 }
 
-/// This process's threads, started if there are none; none where they cannot be.
-fn this_process<T: Sync>(slot: &'static Slot<T>, start: fn() -> Option<T>) -> Option<&'static T> {
-    let process = crate::process::generation();
-    let current = slot.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or comes from `Box::into_raw` below, and is never freed.
-    if let Some(of_process) = unsafe { current.as_ref() }.filter(|found| found.process == process) {
-        return Some(&of_process.threads);
-    }
-    let made = Box::into_raw(Box::new(OfProcess { process, threads: start()? }));
-    match slot.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
-        // The parent's threads stay where they are: they are not there to be ended.
-        // SAFETY: `made` was made just now and is never freed from here on.
-        Ok(_) => unsafe { made.as_ref() }.map(|made| &made.threads),
-        Err(_) => {
-            // SAFETY: nobody has seen it: another thread was faster.
-            drop(unsafe { Box::from_raw(made) });
-            this_process(slot, start)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn every_worker_is_called_once() {

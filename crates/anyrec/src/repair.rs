@@ -98,6 +98,7 @@ pub fn repair(
         }
     }
     append_scanned(&mut *scan, reader.as_deref(), &mut *writer, tree)?;
+    source.check_unchanged()?;
     for content in &report.contents {
         if let Content::Trailer(trailer) = content {
             writer.set_trailer(trailer)?;

@@ -141,22 +141,30 @@ impl ScanAhead {
             end: 0,
             plain: None,
             threads: Vec::new(),
-            process: crate::process::generation(),
+            process: crate::fork::generation(),
         };
         for _ in 0..threads {
             let shared = Arc::clone(&scan.shared);
-            let thread = std::thread::Builder::new()
-                .name("anyrec-scan".to_owned())
-                .spawn(move || while shared.do_part() {})
-                .map_err(|error| Error::io("cannot start a thread", error))?;
-            scan.threads.push(thread);
+            let thread = std::thread::Builder::new().name("anyrec-scan".to_owned());
+            match thread.spawn(move || while shared.do_part() {}) {
+                Ok(thread) => scan.threads.push(thread),
+                // Those that could be started do it all; if there are none, the caller does.
+                Err(_) if !scan.threads.is_empty() => break,
+                Err(_) => match &scan.shared.work {
+                    Work::Parts(_) => {
+                        scan.start_over(None)?;
+                        break;
+                    }
+                    Work::Whole(_) => return scan.shared.work.scan(0).unwrap_or(Ok(Box::new(scan))),
+                },
+            }
         }
         Ok(Box::new(scan))
     }
 
     /// Gets the next chunk, unless the end is reached or a plain scan takes over.
     fn refill(&mut self) -> Result<()> {
-        if crate::process::generation() != self.process {
+        if crate::fork::generation() != self.process {
             return self.start_over(Some(Error::invalid("a scan cannot go on in a forked process")));
         }
         loop {
@@ -294,7 +302,7 @@ impl Scan for ScanAhead {
 impl Drop for ScanAhead {
     fn drop(&mut self) {
         self.stop();
-        if crate::process::generation() != self.process {
+        if crate::fork::generation() != self.process {
             // The threads are the parent's; here there are none to wait for.
             return self.threads.drain(..).for_each(std::mem::forget);
         }

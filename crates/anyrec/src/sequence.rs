@@ -64,7 +64,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
     }
 
     /// The next records as [`fill`](Records::fill) counts them: lent, not copied, where they lie in
-    /// mapped files.
+    /// mapped files; see [`Dataset::lend`]. For an iteration that only lends.
     ///
     /// # Errors
     /// As [`fill`](Records::fill).
@@ -74,7 +74,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         }
         let (mut lent, mut size) = (Vec::new(), 0);
         while lent.len() < count && (size < bytes || lent.is_empty()) {
-            match self.next() {
+            match self.step(Input::lending, lend).transpose() {
                 Some(Ok(record)) => {
                     size += record.len();
                     lent.push(record);
@@ -135,16 +135,16 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
         if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
-        self.step(|input| input, lend).transpose()
+        self.step(Input::read_ahead, |_, record| Bytes::copy_from_slice(record)).transpose()
     }
 }
 
 /// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
 fn lend(source: &Arc<dyn ReadAt>, data: &[u8]) -> Bytes {
-    let within = source.as_slice().and_then(|all| {
-        let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)? as u64;
-        let end = begin.checked_add(data.len() as u64)?;
-        (end <= all.len() as u64).then_some(begin..end)
+    let within = source.lendable().and_then(|all| {
+        let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
+        let end = begin.checked_add(data.len())?;
+        (end <= all.len()).then(|| all.slice(begin..end))
     });
-    within.and_then(|range| source.bytes(range).ok()).unwrap_or_else(|| Bytes::copy_from_slice(data))
+    within.unwrap_or_else(|| Bytes::copy_from_slice(data))
 }

@@ -5,6 +5,7 @@ use crate::format::{self, Checksum, Content, Damage, Event, Format, Notice, Open
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
 use crate::position::PositionList;
+use crate::pool::caught;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -156,7 +157,6 @@ pub(crate) fn verify_source(
     options: &OpenOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Report> {
-    source.check_unchanged()?;
     let threads = options.thread_count();
     let parts = match threads {
         1 => None,
@@ -170,6 +170,8 @@ pub(crate) fn verify_source(
         Some(report) => report,
         None => verify_window(Window::new(source.clone()).read_ahead(), format, options, progress)?,
     };
+    // Afterwards: what looks like damage in a file that is cut short meanwhile is none of its own.
+    source.check_unchanged()?;
     let companions = format.check_companions(source, options, &report.positions)?;
     report.notices.extend(companions);
     if let Some(path) = source.path().filter(|path| Table::path_for(path).exists())
@@ -213,20 +215,26 @@ fn verify_parts(
     std::thread::scope(|scope| {
         for _ in 0..threads.min(begins.len()) {
             let (done, next) = (done.clone(), &next);
-            scope.spawn(move || {
+            let thread = std::thread::Builder::new().name("anyrec-verify".to_owned());
+            let started = thread.spawn_scoped(scope, move || {
                 loop {
                     let part = next.fetch_add(1, Ordering::Relaxed);
                     if part >= begins.len() {
                         break;
                     }
                     let mut report = empty();
-                    let read = parts.scan(part).and_then(|mut scan| report.read(&mut *scan, &mut |_| {}));
+                    let read =
+                        caught(|| parts.scan(part).and_then(|mut scan| report.read(&mut *scan, &mut |_| {})));
                     // Nobody listens any more once a part did not join.
                     if done.send((part, read.map(|()| report))).is_err() {
                         break;
                     }
                 }
             });
+            if started.is_err() {
+                // Those that could be started do it all. If there are none, no part comes.
+                break;
+            }
         }
         drop(done);
         let mut whole = empty();
@@ -238,7 +246,7 @@ fn verify_parts(
                 }
                 match reports.recv() {
                     Ok((number, report)) => drop(waiting.insert(number, report)),
-                    // A thread panicked, and took its part along.
+                    // No thread could be started.
                     Err(mpsc::RecvError) => return Ok(None),
                 }
             };

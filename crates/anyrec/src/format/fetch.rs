@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::io::{RangeRead, bring_near, copy, finish_streaming};
-use crate::pool::side_by_side;
+use crate::pool::{caught, side_by_side};
 use crate::position::{Location, Plain};
 use bytes::Bytes;
 use std::ops::Range;
@@ -65,7 +65,6 @@ impl<'a> Fetch<'a> {
         let by_reader = by_reader(&wanted);
         let mut memory = vec![None; wanted.len()];
         for (reader, places) in &by_reader {
-            reader.source().check_unchanged()?;
             let all = reader.source().as_slice();
             for &at in places {
                 if let Some(slot) = memory.get_mut(at) {
@@ -81,23 +80,22 @@ impl<'a> Fetch<'a> {
                 places.iter().filter_map(|&at| early.get(at).cloned().flatten()).collect();
             cold |= reader.source().expect(&ranges);
         }
-        let locations = wanted
-            .iter()
-            .map(|wanted| wanted.reader.locate(wanted.index))
-            .collect::<Result<Vec<Location>>>()?;
+        let locations = wanted.iter().map(|wanted| wanted.reader.locate(wanted.index)).collect();
         let mut fetch = Fetch {
             wanted,
             by_reader,
             memory,
-            locations,
+            locations: Vec::new(),
             cold,
             decoded: Vec::new(),
             decoded_at: Vec::new(),
             offsets: Vec::new(),
         };
+        fetch.locations = fetch.unless_changed(locations)?;
         fetch.cold |= fetch.ask_for_rest(&early);
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
-            fetch.decode(threads)?;
+            let decoded = fetch.decode(threads);
+            fetch.unless_changed(decoded)?;
         }
         let mut end = 0;
         fetch.offsets.reserve(fetch.wanted.len() + 1);
@@ -138,9 +136,10 @@ impl<'a> Fetch<'a> {
             if plain.checksum.is_some_and(|checksum| crc32(bytes) != checksum) {
                 return Err(self.damaged(at, bytes));
             }
-            wanted.reader.source().bytes(plain.range.clone())
+            wanted.reader.source().lend(plain.range.clone())
         };
-        self.wanted.iter().enumerate().map(lend).collect()
+        let lent = self.wanted.iter().enumerate().map(lend).collect();
+        self.check_unchanged().and(lent)
     }
 
     /// Where each record will begin in the buffer, and, last, how large that must be.
@@ -222,6 +221,22 @@ impl<'a> Fetch<'a> {
     /// Puts the records into a buffer as large as the last of the offsets says, with up to that
     /// many threads.
     pub(crate) fn fill(&self, buffer: &mut [u8], threads: usize) -> Result<()> {
+        let copied = self.copy_all(buffer, threads);
+        self.check_unchanged().and(copied)
+    }
+
+    /// What came of looking into the files, unless one of them was cut short meanwhile: then it may be
+    /// anything, and so may an error.
+    fn unless_changed<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|error| self.check_unchanged().err().unwrap_or(error))
+    }
+
+    /// To be asked after records were copied, not before: see [`ReadAt::as_slice`](crate::io::ReadAt).
+    fn check_unchanged(&self) -> Result<()> {
+        self.by_reader.iter().try_for_each(|(reader, _)| reader.source().check_unchanged())
+    }
+
+    fn copy_all(&self, buffer: &mut [u8], threads: usize) -> Result<()> {
         let total = buffer.len() as u64;
         let mut slots = self.slots(buffer);
         self.read_unmapped(&mut slots)?;
@@ -363,7 +378,7 @@ fn by_threads<T: Send>(pieces: Vec<T>, work: impl Fn(&mut T) -> Result<()> + Syn
         // Each lock is taken once.
         let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
         let (piece, outcome) = &mut *piece;
-        *outcome = work(piece);
+        *outcome = caught(|| work(piece));
     });
     let done = |piece: Mutex<(T, Result<()>)>| {
         let (piece, outcome) = piece.into_inner().unwrap_or_else(PoisonError::into_inner);

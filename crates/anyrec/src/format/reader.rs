@@ -52,8 +52,7 @@ impl Info {
 
 /// Reads records of one file by number. Shared between threads.
 ///
-/// Records are numbered from 0 in file order. A record comes as [`Bytes`]: a slice of the mapped
-/// file where the record lies there in one piece, memory of its own otherwise.
+/// Records are numbered from 0 in file order.
 pub trait RecordReader: Send + Sync {
     /// The file's format.
     fn format(&self) -> &'static dyn Format;
@@ -102,13 +101,16 @@ pub trait RecordReader: Send + Sync {
     /// # Errors
     /// As [`locate`](RecordReader::locate) and [`decode`](RecordReader::decode).
     fn read(&self, index: u64) -> Result<Bytes> {
-        self.source().check_unchanged()?;
-        let location = self.locate(index)?;
-        let frame = self.source().bytes(location.span.clone())?;
-        Ok(match self.decode(index, &location, &frame)? {
-            Cow::Borrowed(record) => frame.slice_ref(record),
-            Cow::Owned(record) => record.into(),
-        })
+        let read = || {
+            let location = self.locate(index)?;
+            let frame = self.source().bytes(location.span.clone())?;
+            Ok(match self.decode(index, &location, &frame)? {
+                Cow::Borrowed(record) => frame.slice_ref(record),
+                Cow::Owned(record) => record.into(),
+            })
+        };
+        // Where a file was cut short, that is what is wrong, whatever it looks like.
+        read().map_err(|error| self.source().check_unchanged().err().unwrap_or(error))
     }
 
     /// Adds records that do not lie in the file as they are ([`Location::plain`] says so) to a

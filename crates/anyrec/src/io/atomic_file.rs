@@ -212,7 +212,7 @@ impl AtomicFile {
             // Nobody listens any more where the file was given up.
             let _ = sender.send((block, outcome));
         });
-        self.behind = Some(Behind { written, process: crate::process::generation() });
+        self.behind = Some(Behind { written, process: crate::fork::generation() });
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl AtomicFile {
 
 impl Behind {
     fn is_of_this_process(&self) -> bool {
-        self.process == crate::process::generation()
+        self.process == crate::fork::generation()
     }
 
     /// The thread panicked, or is the parent's of this forked process.

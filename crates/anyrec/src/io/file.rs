@@ -1,24 +1,33 @@
 //! Local files: mapped, or read at positions.
 
+use super::guarded_map::GuardedMap;
 use super::positional::PositionalFile;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Once;
 use bytes::Bytes;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a local file is read.
+///
+/// Whatever the choice, records are copies that stay as they are, and a file that another process cuts
+/// short meanwhile is an error. Only records that are lent without a copy (`Dataset::lend`) lie in a
+/// mapped file: looking at one after the file was cut short ends the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// Mapped on a local file system, positional reads on a network one.
+    /// [`Mapped`](Access::Mapped) on a local file system, [`Positional`](Access::Positional) on a
+    /// network one.
     #[default]
     Auto,
-    /// Mapped into memory: no copies, no system calls. A file that another process cuts short
-    /// while it is read can end this process, which is why network file systems are not mapped.
+    /// Batches are copied out of the mapped file, without a system call per record; scans and single
+    /// records are read at positions, which is as fast.
     Mapped,
     /// Read at positions: many ranges at once by io_uring where the system allows it, else on
     /// threads.
@@ -36,15 +45,18 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     let name = display_name(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
     let mut how = File::options();
-    how.read(true);
+    // A pipe that nobody writes to must not keep us waiting; regular files do not mind.
+    let mut flags = libc::O_NONBLOCK;
     #[cfg(target_os = "linux")]
     if access == Access::Direct {
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, libc::O_DIRECT);
+        flags |= libc::O_DIRECT;
     }
-    let file = how.open(path).map_err(|error| match (access, error.raw_os_error()) {
-        (Access::Direct, Some(libc::EINVAL)) => io_error("cannot open for direct reads", error)
-            .with_hint("not every file system can: use another access"),
-        _ => io_error("cannot open", error),
+    let file = how.read(true).custom_flags(flags).open(path).map_err(|error| {
+        match (access, error.raw_os_error()) {
+            (Access::Direct, Some(libc::EINVAL)) => io_error("cannot open for direct reads", error)
+                .with_hint("not every file system can: use another access"),
+            _ => io_error("cannot open", error),
+        }
     })?;
     let metadata = file.metadata().map_err(|error| io_error("cannot inspect", error))?;
     if !metadata.is_file() {
@@ -57,14 +69,12 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
         Access::Positional | Access::Direct => false,
     };
     // An empty file cannot be mapped; a pseudo file system may refuse: positional reads serve both.
-    if map && common.length > 0 {
-        // SAFETY: the map is read-only and private to this process. Another process that changes
-        // the file changes bytes under us, which every parser here tolerates (all lengths are
-        // checked against the slice at hand); one that shortens it is caught by
-        // `check_unchanged` before each batch and documented on `Access::Mapped`.
-        if let Ok(map) = unsafe { memmap2::Mmap::map(&common.file) } {
-            return Ok(Arc::new(MappedFile { data: Bytes::from_owner(map), common }));
-        }
+    if map
+        && common.length > 0
+        && let Ok(map) = GuardedMap::new(&common.file)
+        && map.len() as u64 == common.length
+    {
+        return Ok(Arc::new(MappedFile { common, map, lent: Once::new() }));
     }
     Ok(Arc::new(PositionalFile::new(common, access == Access::Direct)))
 }
@@ -91,7 +101,6 @@ pub(crate) fn display_name(path: &Path) -> String {
 
 #[cfg(target_os = "linux")]
 fn on_network_file_system(file: &File) -> bool {
-    use std::os::fd::AsRawFd;
     // NFS, SMB, CIFS, SMB2, Ceph, FUSE (sshfs, s3fs, ...), AFS, Lustre, 9p, GPFS, BeeGFS.
     const NETWORK: [u32; 11] = [
         0x6969,
@@ -142,11 +151,38 @@ impl LocalFile {
         Ok(())
     }
 
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.file.read_exact_at(buffer, offset).map_err(|error| match self.check_unchanged() {
-            Err(cut_short) => cut_short,
+    /// The bytes of a range that the file had when it was opened.
+    pub(super) fn read_to_vec(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|_| {
+            let message = format!("{size} bytes do not fit in memory");
+            Error::new(ErrorKind::Limit, message).in_file(self.name.clone()).at(offset)
+        })?;
+        while bytes.len() < size {
+            let (at, want) = (offset + bytes.len() as u64, size - bytes.len());
+            let room = bytes.spare_capacity_mut();
+            let place = libc::off_t::try_from(at).unwrap_or(libc::off_t::MAX);
+            // SAFETY: the descriptor is open, and `want` bytes may be written there.
+            let got = unsafe { libc::pread(self.file.as_raw_fd(), room.as_mut_ptr().cast(), want, place) };
+            match usize::try_from(got) {
+                Ok(0) => return Err(self.read_failed(at, io::ErrorKind::UnexpectedEof.into())),
+                // SAFETY: so many bytes were just written.
+                Ok(got) => unsafe { bytes.set_len(bytes.len() + got) },
+                Err(_) => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(self.read_failed(at, error)),
+                },
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The error for a read that failed.
+    pub(super) fn read_failed(&self, offset: u64, error: io::Error) -> Error {
+        match self.check_unchanged() {
+            Err(cut_short) => cut_short.at(offset),
             Ok(()) => self.io_error("cannot read", error).at(offset),
-        })
+        }
     }
 
     pub(super) fn io_error(&self, doing: &str, error: std::io::Error) -> Error {
@@ -154,31 +190,12 @@ impl LocalFile {
     }
 }
 
-/// From this size on bytes are read, not copied out of the map: for so many the system is faster
-/// than the map, whose pages it must bring in first.
-const READ_FROM: usize = 256 << 10;
-
 #[derive(Debug)]
 struct MappedFile {
     common: LocalFile,
-    data: Bytes,
-}
-
-impl MappedFile {
-    /// Gives advice about the whole pages of a range: what shares a page with it may be in use.
-    fn advise(&self, range: Range<u64>, advice: libc::c_int) {
-        let Ok(range) = checked(self, &range) else { return };
-        // SAFETY: asks for a constant of the system.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(usize::MAX);
-        let (begin, end) = (range.start.div_ceil(page).saturating_mul(page), range.end / page * page);
-        if let Some(pages) = self.data.get(begin..end).filter(|pages| !pages.is_empty()) {
-            // SAFETY: the pages lie in the map, which is shared, read-only and backed by the file:
-            // dropping them or bringing them in changes nothing that can be seen, and the next look
-            // at them brings them back from the file. The advice may be refused, and then nothing
-            // happens.
-            unsafe { libc::madvise(pages.as_ptr().cast_mut().cast(), pages.len(), advice) };
-        }
-    }
+    map: GuardedMap,
+    /// The map that is lent to callers, without a guard: zeros must not pass for data.
+    lent: Once<Option<Bytes>>,
 }
 
 impl ReadAt for MappedFile {
@@ -196,27 +213,33 @@ impl ReadAt for MappedFile {
 
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
         for read in reads {
-            if read.buffer.len() < READ_FROM {
-                copy_ranges(self, &self.data, std::slice::from_mut(read))?;
-                continue;
-            }
-            let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
-            checked(self, &range)?;
-            self.common.read_exact_at(read.buffer, read.offset)?;
+            checked(self, &(read.offset..read.offset.saturating_add(read.buffer.len() as u64)))?;
+            let outcome = self.common.file.read_exact_at(read.buffer, read.offset);
+            outcome.map_err(|error| self.common.read_failed(read.offset, error))?;
         }
         Ok(())
     }
 
     fn as_slice(&self) -> Option<&[u8]> {
-        Some(&self.data)
+        Some(&self.map)
     }
 
-    fn is_read_faster(&self) -> bool {
-        true
+    fn lendable(&self) -> Option<&Bytes> {
+        let map = || {
+            // SAFETY: the map is read-only. Another process that changes the file changes bytes under
+            // us; what happens when it shortens it is documented where records are lent.
+            let map = unsafe { memmap2::Mmap::map(&self.common.file) }.ok()?;
+            (map.len() as u64 == self.common.length).then(|| Bytes::from_owner(map))
+        };
+        self.lent.get_or_init(map).as_ref()
+    }
+
+    fn view(&self, range: Range<u64>) -> Result<Bytes> {
+        Ok(self.map.slice(checked(self, &range)?))
     }
 
     fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
-        Ok(self.data.slice(checked(self, &range)?))
+        Ok(self.common.read_to_vec(range.start, checked(self, &range)?.len())?.into())
     }
 
     fn expect(&self, ranges: &[Range<u64>]) -> bool {
@@ -227,24 +250,19 @@ impl ReadAt for MappedFile {
         cold
     }
 
-    #[cfg(target_os = "linux")]
-    fn bring_in(&self, range: Range<u64>) {
-        self.advise(range, libc::MADV_POPULATE_READ);
-    }
-
-    fn release(&self, range: Range<u64>) {
-        self.advise(range, libc::MADV_DONTNEED);
-    }
-
     fn check_unchanged(&self) -> Result<()> {
-        self.common.check_unchanged()
+        self.common.check_unchanged()?;
+        if self.map.is_torn() {
+            let error = io::Error::from_raw_os_error(libc::EIO);
+            return Err(self.common.io_error("a page of the mapped file could not be read", error));
+        }
+        Ok(())
     }
 }
 
 /// Whether some of the ranges are not in the system's page cache, as far as a few of them tell.
 #[cfg(target_os = "linux")]
 fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
-    use std::os::fd::AsRawFd;
     const LOOKED_AT: usize = 4;
     let step = ranges.len().div_ceil(LOOKED_AT).max(1);
     ranges.iter().step_by(step).filter(|range| range.start < range.end).any(|range| {
@@ -260,7 +278,6 @@ fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
 /// Starts to read all of the ranges into the page cache, in file order, and does not wait.
 #[cfg(target_os = "linux")]
 fn start_reading(file: &File, ranges: &[Range<u64>]) {
-    use std::os::fd::AsRawFd;
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable_by_key(|range| range.start);
     for range in ranges {

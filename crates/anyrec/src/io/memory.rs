@@ -51,6 +51,10 @@ impl ReadAt for MemorySource {
         Some(&self.data)
     }
 
+    fn lendable(&self) -> Option<&Bytes> {
+        Some(&self.data)
+    }
+
     fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
         Ok(self.data.slice(checked(self, &range)?))
     }

@@ -7,6 +7,7 @@
 mod atomic_file;
 mod copy;
 mod file;
+mod guarded_map;
 mod memory;
 mod positional;
 mod read_ahead;
@@ -14,7 +15,6 @@ mod read_at;
 mod safe_path;
 #[cfg(target_os = "linux")]
 mod uring;
-mod walk;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability, remove_partial_files};

@@ -68,22 +68,23 @@ impl PositionalFile {
         if jobs.len() < WORTH_THREADS {
             return jobs.iter_mut().try_for_each(|job| self.read_one(job));
         }
-        let first_failure = Mutex::new(Ok(()));
         let share = jobs.len().div_ceil(THREADS);
+        let shares: Vec<_> = jobs.chunks_mut(share).map(|jobs| Mutex::new((jobs, Ok(())))).collect();
+        let read_share = |share: &Mutex<(&mut [Job<'_>], _)>| {
+            // Each lock is taken by one thread, or after that has ended.
+            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            let (jobs, outcome) = &mut *share;
+            *outcome = jobs.iter_mut().try_for_each(|job| self.read_one(job));
+        };
         std::thread::scope(|scope| {
-            for jobs in jobs.chunks_mut(share) {
-                let first_failure = &first_failure;
-                scope.spawn(move || {
-                    if let Err(failure) = jobs.iter_mut().try_for_each(|job| self.read_one(job)) {
-                        let mut first = first_failure.lock().unwrap_or_else(PoisonError::into_inner);
-                        if first.is_ok() {
-                            *first = Err(failure);
-                        }
-                    }
-                });
+            for share in &shares {
+                let started = std::thread::Builder::new().spawn_scoped(scope, move || read_share(share));
+                if started.is_err() {
+                    read_share(share);
+                }
             }
         });
-        first_failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+        shares.into_iter().try_for_each(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).1)
     }
 
     fn read_one(&self, job: &mut Job<'_>) -> std::result::Result<(), (u64, io::Error)> {
@@ -177,8 +178,12 @@ impl ReadAt for PositionalFile {
     }
 
     fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
-        let mut buffer = vec![0; checked(self, &range)?.len()];
-        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
+        let size = checked(self, &range)?.len();
+        if !self.direct {
+            return Ok(self.common.read_to_vec(range.start, size)?.into());
+        }
+        let mut buffer = vec![0; size];
+        self.read_direct(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
         Ok(buffer.into())
     }
 

@@ -8,8 +8,8 @@
 
 use super::read_at::{RangeRead, ReadAt};
 use crate::error::Result;
-use crate::pool::in_background;
-use crate::process::generation;
+use crate::fork::{Lock, generation};
+use crate::pool::{caught, in_background};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -20,12 +20,14 @@ pub(super) const HEADROOM: usize = BLOCK;
 /// Blocks begin at a multiple of this in memory, as they do in the file. Where they do not, the system
 /// copies them at half the speed: to just behind such a multiple, which is where allocators put memory.
 const ALIGNMENT: usize = 4096;
+/// Bytes of memory that hold a block, wherever its beginning falls.
+const MEMORY: usize = ALIGNMENT + HEADROOM + BLOCK;
 /// Blocks that are read or wait to be used: few enough to stay in the processor's caches.
 const WAITING: usize = 4;
 
 /// Memory of walks that are over, for the next ones: for a small file it takes a tenth of the time to
-/// have new memory cleared. Nobody waits for it: another thread may have it, in a forked child for ever.
-static LEFT_OVER: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+/// have new memory cleared.
+static LEFT_OVER: Lock<Vec<Vec<u8>>> = Lock::new();
 
 /// The blocks of a source.
 pub(super) struct ReadAhead {
@@ -124,11 +126,10 @@ pub(super) fn begin_of(memory: &[u8]) -> usize {
 impl Drop for Shared {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(mut left_over) = LEFT_OVER.try_lock() {
-            left_over.append(&mut state.spare);
-            left_over.extend(state.begun.drain(..).filter_map(|block| block?.ok()));
-            left_over.truncate(WAITING + 1);
-        }
+        let mut left_over = LEFT_OVER.lock();
+        left_over.append(&mut state.spare);
+        left_over.extend(state.begun.drain(..).filter_map(|block| block?.ok()));
+        left_over.truncate(WAITING + 1);
     }
 }
 
@@ -161,31 +162,38 @@ impl Shared {
     }
 
     fn read(&self, number: u64) {
+        // A panic too must reach whoever waits for the block.
+        let read = caught(|| self.read_block(number));
+        let mut state = self.state();
+        let place = number.checked_sub(state.first).and_then(|place| usize::try_from(place).ok());
+        match place.and_then(|place| state.begun.get_mut(place)) {
+            Some(slot) => *slot = Some(read),
+            // The walk went past it meanwhile.
+            None => state.keep(read.unwrap_or_default()),
+        }
+        drop(state);
+        self.read.notify_one();
+    }
+
+    fn read_block(&self, number: u64) -> Result<Vec<u8>> {
         let spare = self.state().spare.pop();
-        let left_over = || LEFT_OVER.try_lock().ok()?.pop();
-        let memory = spare.or_else(left_over);
-        let mut memory = memory.unwrap_or_else(|| Vec::with_capacity(ALIGNMENT + HEADROOM + BLOCK));
+        let memory = spare.or_else(|| LEFT_OVER.lock().pop());
+        let mut memory = memory.unwrap_or_else(|| Vec::with_capacity(MEMORY));
         let place = begin_of(&memory);
         let begin = number * BLOCK as u64;
         let size = usize::try_from(self.source.len() - begin).map_or(BLOCK, |left| left.min(BLOCK));
         memory.resize(place + size, 0);
         let buffer = memory.get_mut(place..).unwrap_or_default();
-        let read = self.source.read_ranges(&mut [RangeRead { offset: begin, buffer }]);
-        let mut state = self.state();
-        let place = number.checked_sub(state.first).and_then(|place| usize::try_from(place).ok());
-        match place.and_then(|place| state.begun.get_mut(place)) {
-            Some(slot) => *slot = Some(read.map(|()| memory)),
-            // The walk went past it meanwhile.
-            None => state.keep(memory),
-        }
-        drop(state);
-        self.read.notify_one();
+        self.source.read_ranges(&mut [RangeRead { offset: begin, buffer }])?;
+        Ok(memory)
     }
 }
 
 impl State {
+    /// Keeps memory to be used again. What is too small would have to be moved to grow, and a block
+    /// would then begin elsewhere in it.
     fn keep(&mut self, memory: Vec<u8>) {
-        if memory.capacity() > 0 {
+        if memory.capacity() >= MEMORY {
             self.spare.push(memory);
         }
     }
@@ -207,5 +215,48 @@ impl State {
             self.first += 1;
         }
         self.first = self.first.max(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::ops::Range;
+
+    /// A source whose reads panic from some offset on.
+    #[derive(Debug)]
+    struct Panics(u64);
+
+    impl ReadAt for Panics {
+        fn len(&self) -> u64 {
+            100 * BLOCK as u64
+        }
+
+        fn name(&self) -> &str {
+            "panics"
+        }
+
+        fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
+            assert!(reads.iter().all(|read| read.offset < self.0), "on purpose");
+            Ok(())
+        }
+
+        fn bytes(&self, _range: Range<u64>) -> Result<Bytes> {
+            Ok(Bytes::new())
+        }
+    }
+
+    #[test]
+    fn a_panic_in_the_thread_that_reads_ahead_is_an_error_of_its_block() {
+        for good in [0, 1, 3, 20] {
+            let mut blocks = ReadAhead::new(Arc::new(Panics(good * BLOCK as u64)));
+            for number in 0..good {
+                blocks.take(number).unwrap();
+            }
+            let error = blocks.take(good).unwrap_err();
+            assert!(error.to_string().contains("on purpose"), "{error}");
+            blocks.take(good).unwrap_err();
+        }
     }
 }

@@ -44,17 +44,29 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()>;
 
     /// All of the source as memory, where it lies in memory already (mapped, or read before).
+    ///
+    /// Only to copy out of: where the source is a mapped file, what was copied counts only if
+    /// [`check_unchanged`](ReadAt::check_unchanged) finds nothing wrong *afterwards*.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Whether a walk that copies all of it is faster with [`read_ranges`](ReadAt::read_ranges) than
-    /// over [`as_slice`](ReadAt::as_slice).
-    fn is_read_faster(&self) -> bool {
-        false
+    /// All of the source as memory that may be handed out, without a copy, where there is such. Where
+    /// it is a mapped file, looking at it after the file was cut short ends the process.
+    fn lendable(&self) -> Option<&Bytes> {
+        None
     }
 
-    /// The bytes of a range: lent without a copy where the source lies in memory, else read.
+    /// The bytes of a range, without a copy where the source lies in memory: to be used as
+    /// [`as_slice`](ReadAt::as_slice) is.
+    ///
+    /// # Errors
+    /// As [`ReadAt::read_ranges`].
+    fn view(&self, range: Range<u64>) -> Result<Bytes> {
+        self.bytes(range)
+    }
+
+    /// The bytes of a range, which stay as they are whatever becomes of the source.
     ///
     /// # Errors
     /// As [`ReadAt::read_ranges`].
@@ -67,31 +79,34 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Waits until these bytes are in memory, where that is possible without a copy of them.
-    fn bring_in(&self, _range: Range<u64>) {}
-
-    /// Says that these bytes are not needed any more: a mapped source gives their memory back (they
-    /// are still there for whoever asks). So a walk over a large file stays small.
-    fn release(&self, _range: Range<u64>) {}
-
-    /// An error if the source has become shorter since it was opened.
+    /// An error if the source has become shorter since it was opened, or could not be read.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile,
+    /// [`Io`](crate::ErrorKind::Io) when bytes of [`as_slice`](ReadAt::as_slice) could not be read.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl dyn ReadAt {
+    /// The bytes of a range: lent without a copy where that can be, see
+    /// [`lendable`](ReadAt::lendable).
+    ///
+    /// # Errors
+    /// As [`ReadAt::bytes`].
+    pub fn lend(&self, range: Range<u64>) -> Result<Bytes> {
+        match self.lendable() {
+            Some(all) => Ok(all.slice(checked(self, &range)?)),
+            None => self.bytes(range),
+        }
+    }
+
     /// The bytes of many ranges, read together.
     ///
     /// # Errors
     /// As [`ReadAt::read_ranges`].
     pub fn many_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        if self.as_slice().is_some() {
-            return ranges.iter().map(|range| self.bytes(range.clone())).collect();
-        }
         let room = |range| Ok(vec![0; checked(self, range)?.len()]);
         let mut buffers = ranges.iter().map(room).collect::<Result<Vec<Vec<u8>>>>()?;
         let reads = ranges.iter().zip(&mut buffers);

@@ -1,12 +1,13 @@
 //! Many reads at once by io_uring.
 
 use super::positional::Job;
+use crate::fork::Lock;
 use io_uring::{IoUring, opcode, types};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// Reads in flight.
 const DEPTH: u32 = 128;
@@ -14,54 +15,50 @@ const DEPTH: u32 = 128;
 /// The most that one read is asked for; the rest is asked for when that has come.
 const MOST: usize = 1 << 30;
 
-/// Rings that are not in use just now. A ring serves one call at a time, and belongs to the process
-/// that made it.
+/// How often the system may be too busy in a row, and how long to wait each time, before the reads are
+/// made without a ring.
+const TRIES: u32 = 1000;
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// Rings that are not in use just now. A ring serves one call at a time, in the process that made it.
 #[derive(Default)]
 pub(super) struct Rings {
-    free: Mutex<Vec<(u32, IoUring)>>,
-    /// The system does not let us have any (containers often do not).
+    free: Lock<Vec<IoUring>>,
+    /// The system does not let us have any (containers often do not), or they stopped working.
     refused: AtomicBool,
 }
 
-impl Rings {
-    /// Does all the reads; `None` where there is no io_uring.
-    pub(super) fn read(&self, file: &File, jobs: &mut [Job<'_>]) -> Option<Result<(), (u64, io::Error)>> {
-        let mut ring = self.take()?;
-        let outcome = read(&mut ring, file, jobs);
-        if let Ok(mut free) = self.free.try_lock() {
-            free.push((crate::process::generation(), ring));
-        }
-        Some(outcome)
-    }
+/// Why reads ended early.
+enum Stop {
+    /// The read at that offset failed.
+    Read(u64, io::Error),
+    /// The ring takes no reads any more.
+    Ring,
+}
 
-    fn take(&self) -> Option<IoUring> {
+impl Rings {
+    /// Does all the reads; `None` where io_uring cannot: the caller must read in another way.
+    pub(super) fn read(&self, file: &File, jobs: &mut [Job<'_>]) -> Option<Result<(), (u64, io::Error)>> {
         if self.refused.load(Ordering::Relaxed) {
             return None;
         }
-        let process = crate::process::generation();
-        let mut free = match self.free.try_lock() {
-            Ok(free) => free,
-            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            // Another thread is at it; or was, when this process was forked.
-            Err(TryLockError::WouldBlock) => return self.make(),
-        };
-        while let Some((owner, ring)) = free.pop() {
-            if owner == process {
-                return Some(ring);
+        let unused = self.free.lock().pop();
+        let ring = unused.map_or_else(|| IoUring::new(DEPTH), Ok);
+        let outcome = ring.map_err(|_| Stop::Ring).and_then(|mut ring| match read(&mut ring, file, jobs) {
+            Err(Stop::Ring) => Err(Stop::Ring),
+            outcome => {
+                self.free.lock().push(ring);
+                outcome
             }
-            // The parent's ring is not ours to use; closing our copy leaves the parent's alone.
-            drop(ring);
+        });
+        match outcome {
+            Ok(()) => Some(Ok(())),
+            Err(Stop::Read(offset, error)) => Some(Err((offset, error))),
+            Err(Stop::Ring) => {
+                self.refused.store(true, Ordering::Relaxed);
+                None
+            }
         }
-        drop(free);
-        self.make()
-    }
-
-    fn make(&self) -> Option<IoUring> {
-        let made = IoUring::new(DEPTH).ok();
-        if made.is_none() {
-            self.refused.store(true, Ordering::Relaxed);
-        }
-        made
     }
 }
 
@@ -71,13 +68,14 @@ impl std::fmt::Debug for Rings {
     }
 }
 
-fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), (u64, io::Error)> {
+fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), Stop> {
     let descriptor = types::Fd(file.as_raw_fd());
     let mut done = vec![0usize; jobs.len()];
     // Jobs to be (re)started, the next one last.
     let mut waiting: Vec<usize> = (0..jobs.len()).rev().filter(|&at| needed(jobs, at) > 0).collect();
     let mut in_flight = 0u32;
     let mut failure = None;
+    let mut tries_left = TRIES;
     loop {
         while in_flight < DEPTH
             && failure.is_none()
@@ -102,19 +100,28 @@ fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), (u6
             in_flight += 1;
         }
         if in_flight == 0 {
-            return failure.map_or(Ok(()), Err);
+            return failure.map_or(Ok(()), |(offset, error)| Err(Stop::Read(offset, error)));
         }
-        match ring.submit_and_wait(1) {
-            Ok(_) => {}
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
-            Err(error) => {
-                // What is in flight writes into the buffers: it must come to its end first.
-                failure = failure.or(Some((0, error)));
-                std::thread::sleep(std::time::Duration::from_micros(100));
+        if let Err(error) = ring.submit_and_wait(1) {
+            tries_left = match error.raw_os_error() {
+                Some(libc::EINTR) => tries_left,
+                Some(libc::EAGAIN | libc::EBUSY) => tries_left - 1,
+                _ => 0,
+            };
+            if tries_left == 0 {
+                // What the system has taken writes into the buffers: it must come to its end first. The
+                // rest was never taken, and goes with the ring.
+                while in_flight as usize > ring.submission().len() {
+                    std::thread::sleep(PAUSE);
+                    in_flight -= u32::try_from(ring.completion().count()).unwrap_or(in_flight);
+                }
+                return Err(Stop::Ring);
             }
+            std::thread::sleep(PAUSE);
         }
         for entry in ring.completion() {
             in_flight -= 1;
+            tries_left = TRIES;
             let at = usize::try_from(entry.user_data()).unwrap_or(usize::MAX);
             let (Some(job), Some(done)) = (jobs.get(at), done.get_mut(at)) else { continue };
             let place = job.offset + *done as u64;
@@ -137,4 +144,29 @@ fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), (u6
 
 fn needed(jobs: &[Job<'_>], at: usize) -> usize {
     jobs.get(at).map_or(0, |job| job.needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of two reads by a ring whose descriptor is another file's.
+    #[test]
+    fn a_ring_that_takes_no_reads_is_given_up_and_the_caller_reads_without_it() {
+        let Ok(ring) = IoUring::new(DEPTH) else {
+            eprintln!("SKIPPED: this machine has no io_uring");
+            return;
+        };
+        let null = File::open("/dev/null").unwrap();
+        // SAFETY: both descriptors are open; the ring is used no more except to see it fail.
+        assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.as_raw_fd()) } >= 0);
+        let rings = Rings::default();
+        rings.free.lock().push(ring);
+        let file = File::open("/dev/zero").unwrap();
+        let mut buffers = [[1; 8]; 2];
+        let mut jobs: Vec<Job<'_>> =
+            buffers.iter_mut().map(|buffer| Job { offset: 0, needed: buffer.len(), buffer }).collect();
+        assert!(rings.read(&file, &mut jobs).is_none());
+        assert!(rings.read(&file, &mut jobs).is_none(), "refused from then on");
+    }
 }

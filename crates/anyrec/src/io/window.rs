@@ -1,37 +1,36 @@
 //! A forward view over a source: what every scan reads through.
 //!
-//! A scan peeks at the bytes ahead, decides, and skips what it has dealt with. Over memory the
-//! peek is a slice of it; over anything else it is a buffer that grows only as far as bytes
-//! really arrive, so a length field that lies cannot make it allocate. What lies behind the window
-//! is given back, so that a walk over a mapped file does not keep all of it in memory.
+//! A scan peeks at the bytes ahead, decides, and skips what it has dealt with. What it sees is a buffer
+//! that grows only as far as bytes really arrive, so a length field that lies cannot make it allocate. A
+//! file is read even where it is mapped, unless its records are lent: to look at a mapped page for the first time costs about as much as to have its bytes copied by
+//! the system, and a file that is cut short meanwhile is then an error.
 //!
-//! A walk that copies all it sees may have a mapped file read instead ([`Window::read_ahead`]): the
-//! buffer is then one block after the other, with what is left of the last in front of the next.
+//! A scan that looks at all there is may have blocks read ahead on another thread
+//! ([`Window::read_ahead`]): the buffer is then one block after the other, with what is left of the last
+//! in front of the next.
 
 use super::copy::bring_near;
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
 use super::read_at::{RangeRead, ReadAt};
-use super::walk::Walk;
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Bytes fetched at a time from a source that does not lie in memory.
+/// Bytes fetched at a time: few at first and after a jump, as many may not be wanted, then twice as many
+/// each time.
+const FIRST_FETCH: usize = 8 << 10;
 const FETCH: usize = 1 << 20;
-/// How often a walk over a mapped file looks whether that is still as long: reading what was cut off
-/// would end the process.
-const CHECK: u64 = 1 << 20;
 
 /// Bytes of a source in memory that are looked at together.
 const STRETCH: usize = 1 << 20;
 
-/// A walk has gone so far before blocks are read for it: most files that are looked into end before,
-/// or are left.
+/// A scan has gone so far before blocks are read ahead for it: most files that are looked into end
+/// before, or are left.
 const BLOCKS_AFTER: u64 = 1 << 20;
 
-/// How far ahead of a walk the processor is asked for bytes, and for how many lines of them: about as
+/// How far ahead of a scan the processor is asked for bytes, and for how many lines of them: about as
 /// many as a small record has. By itself it stops at the end of every page.
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
@@ -45,13 +44,12 @@ pub struct Window {
     buffer: Vec<u8>,
     /// Where `offset` is within `buffer`.
     consumed: usize,
-    walk: Walk,
-    /// From this offset on the source is looked at again: it may have been cut short meanwhile.
-    check_at: u64,
-    /// All of the source, where it lies in memory. Kept here, and the length too, as asking the source
+    /// Bytes to be fetched the next time.
+    fetch: usize,
+    /// All of the source, where its records are lent. Kept here, and the length too, as asking the source
     /// for every record would cost as much as the rest of a small record's step.
     memory: Option<Bytes>,
-    /// Blocks are read from this offset on, though the source lies in memory.
+    /// Blocks are read ahead from this offset on.
     blocks_from: u64,
     /// The blocks, from there on.
     blocks: Option<ReadAhead>,
@@ -74,8 +72,18 @@ impl Window {
     pub fn starting_at(source: Arc<dyn ReadAt>, offset: u64) -> Self {
         let offset = offset.min(source.len());
         let mut window = Self::new(source);
-        (window.offset, window.walk) = (offset, Walk::from(offset));
+        window.offset = offset;
         window
+    }
+
+    /// The same, for a scan whose records are lent: they lie in the source's own memory, where that can
+    /// be handed out ([`ReadAt::lendable`]).
+    #[must_use]
+    pub fn lending(mut self) -> Self {
+        if let Origin::Source(source) = &self.origin {
+            self.memory = source.lendable().cloned();
+        }
+        self
     }
 
     /// A window over a stream (standard input, a decompressor); `name` stands in messages.
@@ -84,34 +92,27 @@ impl Window {
     }
 
     fn over(origin: Origin) -> Self {
-        let (memory, length) = match &origin {
-            Origin::Source(source) => {
-                let length = source.len();
-                (source.as_slice().and_then(|_| source.bytes(0..length).ok()), Some(length))
-            }
-            Origin::Stream { .. } => (None, None),
+        let length = match &origin {
+            Origin::Source(source) => Some(source.len()),
+            Origin::Stream { .. } => None,
         };
         Window {
             origin,
             offset: 0,
             buffer: Vec::new(),
             consumed: 0,
-            walk: Walk::from(0),
-            check_at: 0,
-            memory,
+            fetch: FIRST_FETCH,
+            memory: None,
             blocks_from: u64::MAX,
             blocks: None,
             length,
         }
     }
 
-    /// The same, for a walk that copies what it sees: the bytes are read ahead where that is faster
-    /// than to look at them in memory.
+    /// The same, for a scan that looks at all there is: a file is read ahead on another thread.
     #[must_use]
     pub fn read_ahead(mut self) -> Self {
-        if let Origin::Source(source) = &self.origin
-            && source.is_read_faster()
-        {
+        if self.memory.is_none() && matches!(self.origin, Origin::Source(_)) {
             self.blocks_from = self.offset.saturating_add(BLOCKS_AFTER);
         }
         self
@@ -154,15 +155,7 @@ impl Window {
     /// Only when reading itself fails.
     #[inline]
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
-        if want > HEADROOM && self.blocks.is_some() {
-            // More than fits in front of a block, and perhaps more than a walk may have memory for.
-            self.leave_blocks();
-        }
-        if self.lies_in_memory() {
-            if self.offset >= self.check_at {
-                self.check_at = self.look_again()?;
-            }
-        } else {
+        if self.memory.is_none() {
             while self.buffer.len() - self.consumed < want && self.fetch(want)? {}
         }
         let ahead = self.ahead();
@@ -180,29 +173,13 @@ impl Window {
         Ok(ahead.get(..least.max(STRETCH)).unwrap_or(ahead))
     }
 
-    /// Whether the source is looked at in memory.
-    #[inline]
-    fn lies_in_memory(&self) -> bool {
-        self.memory.is_some() && self.blocks.is_none()
-    }
-
     #[inline]
     fn ahead(&self) -> &[u8] {
         let ahead = match &self.memory {
-            Some(memory) if self.blocks.is_none() => {
-                usize::try_from(self.offset).ok().and_then(|offset| memory.get(offset..))
-            }
-            _ => self.buffer.get(self.consumed..),
+            Some(memory) => usize::try_from(self.offset).ok().and_then(|offset| memory.get(offset..)),
+            None => self.buffer.get(self.consumed..),
         };
         ahead.unwrap_or_default()
-    }
-
-    /// Makes sure that a source in memory is still as long; says where to look the next time.
-    fn look_again(&self) -> Result<u64> {
-        if let Origin::Source(source) = &self.origin {
-            source.check_unchanged()?;
-        }
-        Ok(self.offset.saturating_add(CHECK))
     }
 
     /// Moves on by `count` bytes, or to the end of the input if that comes first; says how far.
@@ -212,18 +189,11 @@ impl Window {
     #[inline]
     pub fn skip(&mut self, count: u64) -> Result<u64> {
         let left = self.remaining().map_or(count, |remaining| count.min(remaining));
-        if !self.lies_in_memory() {
+        if self.memory.is_none() {
             return self.skip_fetched(left);
         }
         self.offset += left;
         bring_near(self.ahead().get(NEAR..).unwrap_or_default(), NEAR_LINES);
-        if let Origin::Source(source) = &self.origin {
-            self.walk.is_at(source, self.offset);
-            if self.offset >= self.blocks_from {
-                self.walk.ends_at(source, self.offset);
-                self.blocks = Some(ReadAhead::new(Arc::clone(source)));
-            }
-        }
         Ok(left)
     }
 
@@ -238,7 +208,11 @@ impl Window {
         left -= buffered;
         match &self.origin {
             // Nothing of it is in this process's memory.
-            Origin::Source(_) => self.offset += left,
+            Origin::Source(_) if left > 0 => {
+                self.offset += left;
+                self.fetch = FIRST_FETCH;
+            }
+            Origin::Source(_) => {}
             Origin::Stream { .. } => {
                 while left > 0 {
                     let ahead = self.peek(FETCH)?.len();
@@ -270,15 +244,17 @@ impl Window {
         Ok(true)
     }
 
-    /// Looks at the source in memory again.
-    fn leave_blocks(&mut self) {
-        (self.blocks, self.blocks_from) = (None, u64::MAX);
-        (self.buffer, self.consumed) = (Vec::new(), 0);
-        (self.walk, self.check_at) = (Walk::from(self.offset), 0);
-    }
-
     /// Brings in more bytes behind the buffered ones; false at the end of the input.
     fn fetch(&mut self, want: usize) -> Result<bool> {
+        if want > HEADROOM {
+            // More than fits in front of a block.
+            self.blocks = None;
+        } else if self.blocks.is_none()
+            && self.offset >= self.blocks_from
+            && let Origin::Source(source) = &self.origin
+        {
+            self.blocks = Some(ReadAhead::new(Arc::clone(source)));
+        }
         if self.blocks.is_some() {
             return self.next_block();
         }
@@ -286,7 +262,8 @@ impl Window {
         self.consumed = 0;
         let have = self.buffer.len();
         // Doubling keeps the work linear; the bytes at hand bound it, never a declared length.
-        let mut step = want.saturating_sub(have).clamp(FETCH, FETCH.max(have));
+        let mut step = want.saturating_sub(have).clamp(self.fetch, FETCH.max(have));
+        self.fetch = FETCH.min(2 * self.fetch);
         match &mut self.origin {
             Origin::Source(source) => {
                 let at = self.offset + have as u64;
@@ -319,11 +296,6 @@ impl Drop for Window {
     fn drop(&mut self) {
         if let Some(blocks) = &self.blocks {
             blocks.give(std::mem::take(&mut self.buffer));
-        }
-        if let Origin::Source(source) = &self.origin
-            && self.lies_in_memory()
-        {
-            self.walk.ends_at(source, self.offset);
         }
     }
 }

@@ -105,7 +105,6 @@ const KEPT_FAILURES: usize = 100;
 pub struct Loader {
     job: Arc<Job>,
     ahead: Ahead,
-    process: u32,
     epoch: u64,
     consumed: u64,
     /// Whether a batch was given since the loader came to the epoch or was sent to a place in it.
@@ -138,7 +137,6 @@ impl Loader {
         Ok(Loader {
             job: Arc::new(Job { source, plan, on_error, labels, decode, recycler, undecoded }),
             ahead: Ahead { threads, batches: prefetch as u64, bytes: max_bytes },
-            process: crate::process::generation(),
             epoch: 0,
             consumed: 0,
             begun: false,
@@ -256,25 +254,23 @@ impl Loader {
 
     /// The threads at work, started if there are none in this process.
     fn running(&mut self) -> Result<&Run> {
-        let process = crate::process::generation();
-        if self.process != process {
-            // Another thread may have held any lock of the source at the fork.
-            let renewed = Job { source: self.job.source.renewed()?, ..Job::clone(&self.job) };
-            std::mem::forget(std::mem::replace(&mut self.job, Arc::new(renewed)));
-            self.run = None;
-            self.process = process;
-        }
         let run = match self.run.take() {
-            Some(run) => run,
-            None => Run::start(Arc::clone(&self.job), self.ahead, self.epoch, self.consumed)?,
+            Some(run) if run.is_ours() => run,
+            _ => Run::start(Arc::clone(&self.job), self.ahead, self.epoch, self.consumed)?,
         };
         Ok(self.run.insert(run))
     }
 
-    /// The batches of the epoch that [`begin`](Loader::begin) begins.
+    /// The batches of the epoch that [`begin`](Loader::begin) begins. An error is the last item:
+    /// [`next_batch`](Loader::next_batch) tries the same batch again.
     pub fn batches(&mut self) -> impl Iterator<Item = Result<Loaded>> {
         self.begin();
-        std::iter::from_fn(move || self.next_batch().transpose())
+        let mut failed = false;
+        std::iter::from_fn(move || {
+            let next = if failed { None } else { self.next_batch().transpose() };
+            failed = matches!(next, Some(Err(_)));
+            next
+        })
     }
 
     /// How many records could not be read or decoded and were skipped or replaced.

@@ -75,7 +75,7 @@ impl Run {
             ready: Condvar::new(),
             stop: AtomicBool::new(false),
         });
-        let mut run = Run { shared, threads: Vec::new(), process: crate::process::generation() };
+        let mut run = Run { shared, threads: Vec::new(), process: crate::fork::generation() };
         for _ in 0..(ahead.threads as u64).min(steps).min(ahead.batches) {
             let shared = Arc::clone(&run.shared);
             let thread = std::thread::Builder::new().name("anyrec-loader".to_owned());
@@ -87,7 +87,7 @@ impl Run {
 
     /// Whether the threads are in this process.
     pub fn is_ours(&self) -> bool {
-        self.process == crate::process::generation()
+        self.process == crate::fork::generation()
     }
 
     /// The next batch: `None` when it is not there by the deadline.

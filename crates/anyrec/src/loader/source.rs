@@ -31,12 +31,6 @@ pub trait Source: Send + Sync {
     fn placed(&self, number: u64, error: Error) -> Error {
         error.in_record(number)
     }
-
-    /// The same records behind locks of their own, see [`Dataset::renewed`].
-    ///
-    /// # Errors
-    /// As [`Dataset::renewed`].
-    fn renewed(&self) -> Result<Arc<dyn Source>>;
 }
 
 impl Source for Dataset {
@@ -54,10 +48,6 @@ impl Source for Dataset {
 
     fn placed(&self, number: u64, error: Error) -> Error {
         Dataset::placed(self, number, error)
-    }
-
-    fn renewed(&self) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(Dataset::renewed(self)?))
     }
 }
 
@@ -126,10 +116,6 @@ impl Source for Selection {
             Ok(number) => self.of.placed(number, error),
             Err(_) => error.in_record(number),
         }
-    }
-
-    fn renewed(&self) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(Selection { of: self.of.renewed()?, numbers: Arc::clone(&self.numbers) }))
     }
 }
 
@@ -210,10 +196,5 @@ impl Source for Sources {
             Some((part, local)) => part.placed(local, error),
             None => error.in_record(number),
         }
-    }
-
-    fn renewed(&self) -> Result<Arc<dyn Source>> {
-        let parts = self.parts.iter().map(|part| part.renewed()).collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(Sources { parts, starts: self.starts.clone() }))
     }
 }

@@ -162,7 +162,7 @@ fn a_mapped_file_that_was_cut_short_after_opening_is_an_error_once_and_no_crash(
         let path = write(folder.path(), name, 0..60);
         let dataset = Dataset::open(&[&path], &with_access(Access::Mapped, 1)).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(70_000).unwrap();
-        let mut records = dataset.iter();
+        let mut records = dataset.iter().skip_while(Result::is_ok);
         assert_eq!(records.next().unwrap().unwrap_err().kind(), ErrorKind::Corrupt, "{name}");
         assert!(records.next().is_none());
         // Counting a `.rec` or GRAIL file takes a scan, too.

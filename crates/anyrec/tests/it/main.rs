@@ -7,6 +7,7 @@ mod batches;
 mod conformance;
 mod convert;
 mod damage;
+mod environment;
 mod golden_ffrecord;
 mod golden_grail;
 mod golden_idx;

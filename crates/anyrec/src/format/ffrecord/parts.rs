@@ -29,7 +29,7 @@ impl FfRecordParts {
         if table_length > length {
             return Ok(None);
         }
-        let Ok(table) = Table::parse(source.bytes(0..table_length)?) else { return Ok(None) };
+        let Ok(table) = Table::parse(source.view(0..table_length)?) else { return Ok(None) };
         let (mut samples, mut begins) = (vec![0], vec![0]);
         let (mut last, mut part) = (table_length, table_length);
         for index in 0..table.count() {

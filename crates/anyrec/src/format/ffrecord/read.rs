@@ -80,7 +80,7 @@ impl Reader {
         let header = source.bytes(0..length.min(HEADER))?;
         let (_, table_length) =
             Table::parse_header(&header).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
-        let bytes = source.bytes(0..length.min(table_length))?;
+        let bytes = source.view(0..length.min(table_length))?;
         let table = Table::parse(bytes).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
         let mut reader = Reader {
             source,
@@ -101,6 +101,7 @@ impl Reader {
                 other => other?,
             }
         }
+        reader.source.check_unchanged()?;
         Ok(reader)
     }
 

@@ -200,7 +200,7 @@ impl FfRecordScan {
     /// The first `length` bytes, or as many as there are, without moving on.
     fn table_bytes(&mut self, length: u64) -> Result<Bytes> {
         if let Some(source) = self.window.source() {
-            return source.bytes(0..length.min(source.len()));
+            return source.view(0..length.min(source.len()));
         }
         // A stream has no length to hold the declared one against: what arrives decides.
         let limit = self.limits.frame;

@@ -1,8 +1,9 @@
 //! Decoded blocks that were used lately.
 
 use super::block::Block;
+use crate::fork::Lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Bytes of blocks kept. A block larger than this is used and dropped.
 const CAPACITY: usize = 32 << 20;
@@ -11,7 +12,7 @@ const CAPACITY: usize = 32 << 20;
 /// goes first. There are never many (blocks are large), so a list will do.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
-    blocks: Mutex<Kept>,
+    blocks: Lock<Kept>,
 }
 
 #[derive(Debug, Default)]
@@ -26,8 +27,7 @@ const MOST: usize = 64;
 
 impl BlockCache {
     pub(super) fn get(&self, frame: u64) -> Option<Arc<Block>> {
-        // A panic elsewhere cannot leave the list half changed in a way that matters.
-        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.blocks.lock();
         let at = kept.blocks.iter().rposition(|(other, _)| *other == frame)?;
         let entry = kept.blocks.remove(at)?;
         let block = Arc::clone(&entry.1);
@@ -39,7 +39,7 @@ impl BlockCache {
         if block.size() > CAPACITY {
             return;
         }
-        let mut kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.blocks.lock();
         if kept.blocks.iter().any(|(other, _)| *other == frame) {
             return;
         }

@@ -3,10 +3,10 @@
 
 use super::transform::Transformer;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Lock;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
 
 /// What the original takes for no level and for negative ones.
 const DEFAULT_ZSTD_LEVEL: i32 = 5;
@@ -54,7 +54,7 @@ fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
 pub(super) struct Zstd {
     level: i32,
     /// Compressors that are not in use: their memory costs more to get than to use again.
-    idle: Mutex<Vec<zstd::bulk::Compressor<'static>>>,
+    idle: Lock<Vec<zstd::bulk::Compressor<'static>>>,
 }
 
 impl Zstd {
@@ -63,19 +63,18 @@ impl Zstd {
             None | Some(i32::MIN..0) => DEFAULT_ZSTD_LEVEL,
             Some(level) => level.min(MAX_ZSTD_LEVEL),
         };
-        Ok(Zstd { level, idle: Mutex::default() })
+        Ok(Zstd { level, idle: Lock::new() })
     }
 }
 
 impl Transformer for Zstd {
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let unused = idle().pop();
+        let unused = self.idle.lock().pop();
         unused
             .map_or_else(|| zstd::bulk::Compressor::new(self.level), Ok)
             .and_then(|mut compressor| {
                 let stored = compressor.compress(block)?;
-                idle().push(compressor);
+                self.idle.lock().push(compressor);
                 Ok(stored)
             })
             .map_err(|error| Error::io("zstd cannot compress", error))
@@ -178,6 +177,6 @@ fn over_limit(limit: u64) -> Error {
 
 /// Blocks whose transformers are not known because the header is lost: both compressors, to try.
 pub(super) fn guesses() -> [&'static dyn Transformer; 2] {
-    static ZSTD: Zstd = Zstd { level: DEFAULT_ZSTD_LEVEL, idle: Mutex::new(Vec::new()) };
+    static ZSTD: Zstd = Zstd { level: DEFAULT_ZSTD_LEVEL, idle: Lock::new() };
     [&ZSTD, &Flate { level: -1 }]
 }

@@ -13,6 +13,7 @@ use super::layout::{self, BlockKind, CHUNK_BYTES, ChunkRun};
 use super::legacy::{self, RECORD_HEADER, RecordKind};
 use crate::batch::Batch;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Once;
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
 use crate::input::Input;
@@ -22,7 +23,7 @@ use crate::position::{Location, Position, PositionList};
 use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What is read at opening, the same for reader and scanner.
 #[derive(Debug)]
@@ -158,20 +159,16 @@ impl Opened {
 pub(super) struct Reader {
     opened: Opened,
     options: OpenOptions,
-    positions: OnceLock<Arc<PositionList>>,
-    trailer: OnceLock<Option<Bytes>>,
+    positions: Once<Arc<PositionList>>,
+    trailer: Once<Option<Bytes>>,
     cache: BlockCache,
 }
 
 impl Reader {
     pub(super) fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
         let opened = Opened::new(source, options)?;
-        let positions = OnceLock::new();
-        if let Some(known) = &options.positions {
-            // A fresh cell takes its first value.
-            let _ = positions.set(Arc::clone(known));
-        }
-        let (trailer, cache) = (OnceLock::new(), BlockCache::default());
+        let positions = options.positions.clone().map_or_else(Once::new, Once::of);
+        let (trailer, cache) = (Once::new(), BlockCache::default());
         Ok(Reader { opened, options: options.clone(), positions, trailer, cache })
     }
 

@@ -350,9 +350,9 @@ impl GrailScan {
     /// The bytes of a range from the window's place on, which are known to be there.
     fn bytes_ahead(&mut self, range: Range<u64>) -> Result<Bytes> {
         let offset = self.window.offset();
-        // Large ones from anything but memory: past the window, which would hold a second copy.
+        // Large ones past the window, which would hold a second copy.
         if let Some(source) = self.window.source()
-            && (source.as_slice().is_some() || range.end > LARGE)
+            && range.end > LARGE
         {
             return source.bytes(offset + range.start..offset + range.end);
         }

@@ -263,7 +263,8 @@ impl Reader {
         self.check_type(ElementType::U8)?;
         self.source().check_unchanged()?;
         self.check_whole()?;
-        let elements = self.lent().ok_or_else(|| {
+        let lent = self.source().lendable().and_then(|all| self.elements_in(all));
+        let elements = lent.ok_or_else(|| {
             Error::unsupported("the file does not lie in memory, so no view of it can be given")
                 .in_file(self.source().name())
                 .with_hint("open it mapped, or read it as an array")
@@ -292,11 +293,11 @@ impl Reader {
             .in_file(self.source().name())
     }
 
-    /// The elements' bytes, where they lie in memory.
-    fn lent(&self) -> Option<&[u8]> {
+    /// The elements' bytes in `all`, the file.
+    fn elements_in<'a>(&self, all: &'a [u8]) -> Option<&'a [u8]> {
         let begin = usize::try_from(self.header().length()).ok()?;
         let end = usize::try_from(self.header().file_length()).ok()?;
-        self.source().as_slice()?.get(begin..end)
+        all.get(begin..end)
     }
 
     /// Every element, in order.
@@ -311,8 +312,9 @@ impl Reader {
         // `check_whole` found all of them in the file.
         let size = Limits::check("array size", length, self.source().len() - begin, u64::MAX)?;
         let mut elements = Vec::with_capacity(size / size_of::<T>());
-        if let Some(bytes) = self.lent() {
+        if let Some(bytes) = self.source().as_slice().and_then(|all| self.elements_in(all)) {
             T::decode(bytes, &mut elements);
+            self.source().check_unchanged()?;
             return Ok(elements);
         }
         let mut buffer = vec![0; CHUNK.min(size)];

@@ -3,12 +3,13 @@
 use super::gzip::{Inflater, Survey};
 use super::layout::Header;
 use crate::error::{Error, Result};
+use crate::fork::{Lock, Once};
 use crate::io::{RangeRead, ReadAt, Window};
 use crate::limits::Limits;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 /// First growth of the buffer; from there on it doubles with what really arrives.
 const FIRST: usize = 1 << 16;
@@ -22,9 +23,9 @@ pub(super) struct Inflated {
     length: u64,
     verify: bool,
     limits: Limits,
-    content: OnceLock<Content>,
+    content: Once<Content>,
     /// Held while inflating, so that many threads that come at once do it once.
-    inflating: Mutex<()>,
+    inflating: Lock<()>,
 }
 
 /// What inflating gave.
@@ -42,8 +43,8 @@ impl Inflated {
             length: header.file_length(),
             verify,
             limits: limits.clone(),
-            content: OnceLock::new(),
-            inflating: Mutex::new(()),
+            content: Once::new(),
+            inflating: Lock::new(),
         }
     }
 
@@ -61,7 +62,7 @@ impl Inflated {
         if let Some(content) = self.content.get() {
             return Ok(content);
         }
-        let _guard = self.inflating.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.inflating.lock();
         if let Some(content) = self.content.get() {
             return Ok(content);
         }
@@ -134,8 +135,12 @@ impl ReadAt for Inflated {
 
     /// `None` where bytes are missing, so that nobody takes the slice for the whole.
     fn as_slice(&self) -> Option<&[u8]> {
+        self.lendable().map(|data| &**data)
+    }
+
+    fn lendable(&self) -> Option<&Bytes> {
         let content = self.content().ok()?;
-        (content.data.len() as u64 == self.length).then_some(&*content.data)
+        (content.data.len() as u64 == self.length).then_some(&content.data)
     }
 
     fn bytes(&self, range: Range<u64>) -> Result<Bytes> {

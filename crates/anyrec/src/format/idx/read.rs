@@ -11,6 +11,7 @@ use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
 use crate::error::{Error, Result};
+use crate::fork::Once;
 use crate::format::{Format, Info, Label, Notice, OpenOptions, RecordReader};
 use crate::hint;
 use crate::io::{Access, ReadAt, Window, open_file};
@@ -20,7 +21,7 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// An open IDX file, plain or gzipped.
 ///
@@ -51,11 +52,11 @@ pub struct Reader {
     skip_damage: bool,
     limits: Limits,
     /// The records that are given out.
-    runs: OnceLock<Vec<Range<u64>>>,
+    runs: Once<Vec<Range<u64>>>,
     /// What inflating said about the records of a gzipped file.
-    stretches: OnceLock<Vec<Stretch>>,
+    stretches: Once<Vec<Stretch>>,
     /// The labels beside the file, if there are any.
-    labels: OnceLock<Option<Box<Reader>>>,
+    labels: Once<Option<Box<Reader>>>,
 }
 
 impl Reader {
@@ -84,9 +85,9 @@ impl Reader {
             verify: options.verify,
             skip_damage: options.skip_damage,
             limits: options.limits.clone(),
-            runs: OnceLock::new(),
-            stretches: OnceLock::new(),
-            labels: OnceLock::new(),
+            runs: Once::new(),
+            stretches: Once::new(),
+            labels: Once::new(),
         })
     }
 
@@ -101,14 +102,14 @@ impl Reader {
     }
 
     /// All elements as the file stores them, big-endian and row-major: lent where the file is
-    /// mapped.
+    /// mapped, see [`Dataset::lend`](crate::Dataset::lend).
     ///
     /// # Errors
     /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
     pub fn data(&self) -> Result<Bytes> {
         self.source.check_unchanged()?;
         self.check_whole()?;
-        self.source.bytes(self.header.length()..self.header.file_length())
+        self.source.lend(self.header.length()..self.header.file_length())
     }
 
     pub(super) fn inflated(&self) -> Option<&Arc<Inflated>> {
@@ -238,7 +239,7 @@ impl Reader {
                 Ok(Box::new(labels))
             });
             let opened = opened.transpose()?;
-            let _ = self.labels.set(opened);
+            self.labels.get_or_init(|| opened);
         }
         Ok(self.labels.get().and_then(Option::as_deref))
     }

@@ -14,11 +14,11 @@
 //! data file here; [`Index::get`] answers what the file says.
 
 use crate::error::{Error, Result};
+use crate::fork::Once;
 use crate::format::Key;
 use crate::io::{Access, open_file};
 use bstr::{BStr, BString, ByteSlice};
 use std::path::Path;
-use std::sync::OnceLock;
 
 /// What a writer stores that could not find out where it was: -1, as an unsigned number.
 pub const LOST_OFFSET: u64 = u64::MAX;
@@ -69,9 +69,9 @@ pub struct Index {
     /// Line and text of the first key that is no number, where the type was left open.
     first_text: Option<(u64, BString)>,
     /// Entries sorted by key, equal ones by line; empty if they are sorted already.
-    by_key: OnceLock<Vec<usize>>,
+    by_key: Once<Vec<usize>>,
     /// Entries sorted by offset, equal ones by line.
-    by_offset: OnceLock<Vec<usize>>,
+    by_offset: Once<Vec<usize>>,
 }
 
 /// Keys in the order of the lines. Most files fit the first kind, at 8 bytes a key.
@@ -106,8 +106,8 @@ impl Index {
             keys,
             offsets: Vec::new(),
             first_text: None,
-            by_key: OnceLock::new(),
-            by_offset: OnceLock::new(),
+            by_key: Once::new(),
+            by_offset: Once::new(),
         }
     }
 
@@ -236,8 +236,8 @@ impl Index {
             }
         }
         self.offsets.push(offset);
-        self.by_key = OnceLock::new();
-        self.by_offset = OnceLock::new();
+        self.by_key = Once::new();
+        self.by_offset = Once::new();
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use super::layout::{self, Fault, FaultKind, PartHeader, Walk};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::{Lock, Once};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::hint;
 use crate::io::{RangeRead, ReadAt, Window, bring_near};
@@ -34,7 +35,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 /// Stretches between offsets looked at in an index file with more than [`CHECK_ALL`] of them.
 const SAMPLES: u64 = 64;
@@ -73,13 +74,13 @@ pub struct Reader {
     source: Arc<dyn ReadAt>,
     options: OpenOptions,
     index_path: Option<PathBuf>,
-    index: OnceLock<Option<Index>>,
+    index: Once<Option<Index>>,
     /// Why the index file does not number the records, if it does not.
-    distrust: OnceLock<Option<String>>,
-    numbering: OnceLock<std::result::Result<Numbering, Damage>>,
-    label_width: OnceLock<Option<LabelWidth>>,
+    distrust: Once<Option<String>>,
+    numbering: Once<std::result::Result<Numbering, Damage>>,
+    label_width: Once<Option<LabelWidth>>,
     /// Held while one of the above is made: two threads would both scan.
-    making: Mutex<()>,
+    making: Lock<()>,
 }
 
 /// Where the records are.
@@ -102,11 +103,11 @@ impl Reader {
             source,
             options: options.clone(),
             index_path,
-            index: OnceLock::new(),
-            distrust: OnceLock::new(),
-            numbering: OnceLock::new(),
-            label_width: OnceLock::new(),
-            making: Mutex::new(()),
+            index: Once::new(),
+            distrust: Once::new(),
+            numbering: Once::new(),
+            label_width: Once::new(),
+            making: Lock::new(),
         })
     }
 
@@ -460,12 +461,11 @@ fn spread(sample: u64, samples: u64, count: u64) -> u64 {
 }
 
 /// The cell's value, made under the lock if there is none yet. Failures are not kept.
-fn once<'a, T>(cell: &'a OnceLock<T>, making: &Mutex<()>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
+fn once<'a, T>(cell: &'a Once<T>, making: &Lock<()>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
     if let Some(made) = cell.get() {
         return Ok(made);
     }
-    // The lock guards no data: one that a panic left behind is as good as any.
-    let _guard = making.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = making.lock();
     match cell.get() {
         Some(made) => Ok(made),
         None => {

@@ -231,3 +231,15 @@ fn labels_come_with_the_batch_if_asked_for() {
     let expected = [0.0, 1.0, 2.0, 0.0].map(|label| Some(Label::Scalar(label)));
     assert_eq!(loaded.labels.unwrap(), expected);
 }
+
+#[test]
+fn an_error_that_comes_again_and_again_ends_the_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.ffr");
+    let mut loader = damaged_loader(&path, &settings(10, Shuffle::None, 0), OnError::Raise, 2);
+    let batches: Vec<_> = loader.batches().collect();
+    assert_eq!(batches.len(), 1);
+    assert_eq!(batches[0].as_ref().unwrap_err().record(), Some(3));
+    // Asking again tries the same batch again.
+    assert_eq!(loader.next_batch().unwrap_err().record(), Some(3));
+}

@@ -3,7 +3,7 @@
 use anyrec::format::Tags;
 use anyrec::loader::Source;
 use anyrec::{Batch, Error, Result};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 
 /// Record `n` is the number `n`.
 pub struct Numbers {
@@ -107,9 +107,5 @@ impl Source for Numbers {
 
     fn tags(&self, _number: u64, _record: &[u8]) -> Result<Tags> {
         Ok(Tags::none())
-    }
-
-    fn renewed(&self) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(Numbers::new(self.count)))
     }
 }

@@ -1,0 +1,253 @@
+//! A mapped file that another process may cut short without ending this one.
+//!
+//! A look at a mapped page that the file no longer has, or that the disk cannot deliver, raises SIGBUS,
+//! which ends the process. For the maps made here a handler puts a page of zeros in that place instead
+//! and marks the map as torn. Whoever copied bytes out of a map asks [`GuardedMap::is_torn`] *afterwards*
+//! and throws the copy away if it is. So zeros never leave this library as data, and memory of a guarded
+//! map is never handed to a caller.
+//!
+//! SIGBUS of any other kind goes to the handler that was there before.
+
+use bytes::Bytes;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+/// A read-only map of a whole file.
+#[derive(Debug)]
+pub(super) struct GuardedMap {
+    bytes: Bytes,
+    place: &'static Place,
+}
+
+/// The map itself, which may be held for longer than the [`GuardedMap`].
+struct Mapped {
+    map: Mmap,
+    place: &'static Place,
+}
+
+/// Where a map lies. The handler may take no lock, so these are never freed, only used again.
+#[derive(Debug)]
+struct Place {
+    taken: AtomicBool,
+    /// Addresses; both 0 while it is not in use.
+    begin: AtomicUsize,
+    end: AtomicUsize,
+    torn: AtomicBool,
+    next: *const Place,
+}
+
+// SAFETY: `next` is set before the place is shared, and what it points to is never freed.
+unsafe impl Send for Place {}
+// SAFETY: as above; the rest is atomic.
+unsafe impl Sync for Place {}
+
+static PLACES: AtomicPtr<Place> = AtomicPtr::new(null_mut());
+
+impl GuardedMap {
+    /// Maps a file.
+    pub(super) fn new(file: &File) -> io::Result<Self> {
+        install()?;
+        // SAFETY: the map is read-only. Another process that changes the file changes bytes under us,
+        // which every parser here tolerates (all lengths are checked against the slice at hand); one
+        // that shortens it is what the handler is for.
+        let map = unsafe { Mmap::map(file) }?;
+        let place = Place::take();
+        place.torn.store(false, Ordering::Relaxed);
+        place.end.store(map.as_ptr() as usize + map.len(), Ordering::Release);
+        place.begin.store(map.as_ptr() as usize, Ordering::Release);
+        Ok(GuardedMap { bytes: Bytes::from_owner(Mapped { map, place }), place })
+    }
+
+    /// Whether some of the bytes seen so far may be zeros that the file never had.
+    pub(super) fn is_torn(&self) -> bool {
+        self.place.torn.load(Ordering::Acquire)
+    }
+}
+
+impl Deref for GuardedMap {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // Before the addresses can belong to anything else.
+        self.place.begin.store(0, Ordering::Release);
+        self.place.end.store(0, Ordering::Release);
+        self.place.taken.store(false, Ordering::Release);
+    }
+}
+
+impl Place {
+    /// One that nobody uses.
+    fn take() -> &'static Place {
+        let free = all().find(|place| !place.taken.swap(true, Ordering::AcqRel));
+        free.unwrap_or_else(|| {
+            let mut first = PLACES.load(Ordering::Acquire);
+            let made = Box::leak(Box::new(Place {
+                taken: AtomicBool::new(true),
+                begin: AtomicUsize::new(0),
+                end: AtomicUsize::new(0),
+                torn: AtomicBool::new(false),
+                next: first,
+            }));
+            loop {
+                made.next = first;
+                match PLACES.compare_exchange_weak(first, made, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => return made,
+                    Err(other) => first = other,
+                }
+            }
+        })
+    }
+
+    fn has(&self, address: usize) -> bool {
+        let begin = self.begin.load(Ordering::Acquire);
+        begin != 0 && (begin..self.end.load(Ordering::Acquire)).contains(&address)
+    }
+}
+
+fn all() -> impl Iterator<Item = &'static Place> {
+    let mut next: *const Place = PLACES.load(Ordering::Acquire);
+    std::iter::from_fn(move || {
+        // SAFETY: null, or a place, which is never freed.
+        let place = unsafe { next.as_ref() }?;
+        next = place.next;
+        Some(place)
+    })
+}
+
+/// The handler that was there before ours, and the size of a page.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+
+/// Installs the handler, once.
+fn install() -> io::Result<()> {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    // No lock, which a forked child could inherit: a thread that comes while another is at it does
+    // without the handler for that moment.
+    if INSTALLED.swap(true, Ordering::AcqRel) {
+        return Ok(());
+    }
+    // SAFETY: asks for a constant of the system.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+    PAGE.store(page, Ordering::Release);
+    // SAFETY: all zeros is a valid value, to be filled in.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks for the present handler.
+    let mut answer = unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) };
+    if answer == 0 && page.is_power_of_two() {
+        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+        // SAFETY: as above.
+        let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+        ours.sa_sigaction = handler as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: the handler does nothing but atomic loads and stores, `mmap` and `sigaction`, which
+        // are allowed in one; the one before is called for what is not ours.
+        answer = unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, null_mut()) };
+    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the system hands over what describes the signal.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // Codes from 1 on are faults; others are signals that somebody sent, without an address.
+    if code > 0 && mend(address) {
+        return;
+    }
+    // SAFETY: null, or what `install` put there, which is never freed.
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    match before {
+        Some(before) if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN => {
+            // SAFETY: the handler that was installed, which takes one argument or three by its flags.
+            unsafe {
+                if before.sa_flags & libc::SA_SIGINFO == 0 {
+                    std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.sa_sigaction)(signal);
+                } else {
+                    type Full = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+                    std::mem::transmute::<usize, Full>(before.sa_sigaction)(signal, info, context);
+                }
+            }
+        }
+        _ => {
+            // SAFETY: all zeros is the default action; the fault happens again and ends the process.
+            unsafe {
+                let default: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &raw const default, null_mut());
+                if code <= 0 {
+                    libc::raise(signal);
+                }
+            }
+        }
+    }
+}
+
+/// Puts a page of zeros at an address of one of our maps; false if it is none.
+fn mend(address: usize) -> bool {
+    let Some(place) = all().find(|place| place.has(address)) else { return false };
+    let page = PAGE.load(Ordering::Acquire);
+    // Before anybody can see the zeros.
+    place.torn.store(true, Ordering::SeqCst);
+    let begin = (address & !(page - 1)) as *mut libc::c_void;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: the page lies in a map that `place` stands for. It cannot be unmapped meanwhile, as a
+    // thread is just looking into it. What was there cannot be read, so nothing is lost.
+    unsafe { libc::mmap(begin, page, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_short_reads_as_zeros_and_is_torn() {
+        let file = tempfile::tempfile().unwrap();
+        let size = 64 << 10;
+        file.set_len(size).unwrap();
+        let (map, other) = (GuardedMap::new(&file).unwrap(), GuardedMap::new(&file).unwrap());
+        assert!(map.iter().all(|&byte| byte == 0) && !map.is_torn());
+        file.set_len(10_000).unwrap();
+        assert_eq!(map.len() as u64, size);
+        assert!(map.iter().all(|&byte| byte == 0));
+        assert!(map.is_torn() && !other.is_torn());
+        drop(map);
+        let again = GuardedMap::new(&file).unwrap();
+        assert!(again.iter().all(|&byte| byte == 0) && !again.is_torn());
+    }
+
+    #[test]
+    fn a_fault_in_memory_of_others_ends_the_process_as_before() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 << 10).unwrap();
+        let _guarded = GuardedMap::new(&file).unwrap();
+        // SAFETY: read-only; cut short below on purpose, in a child.
+        let map = unsafe { Mmap::map(&file) }.unwrap();
+        // SAFETY: the child looks into the map and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let cut = file.set_len(0).is_ok();
+            let seen = cut && std::hint::black_box(&map).iter().any(|&byte| std::hint::black_box(byte) == 1);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(seen)) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child just made.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGBUS, "{status}");
+    }
+}
