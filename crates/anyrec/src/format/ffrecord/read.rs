@@ -1,17 +1,22 @@
 //! Reading samples by number, straight off the table.
+//!
+//! Where the offsets are in order, as every writer leaves them, a sample's own entry says where it is.
+//! Where they are not, two entries can claim the same bytes: then the scan decides which samples there
+//! are, so that a sample read by number is one that reading in order gives, too.
 
 use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
+use super::scan::{FfRecordScan, Placed};
 use crate::checksum::crc32;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
-use crate::io::ReadAt;
+use crate::io::{ReadAt, Window};
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position};
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The table's own checksum does not hold.
 pub(super) fn table_mismatch(stored: u32, computed: u32) -> String {
@@ -64,9 +69,19 @@ pub(super) const NEVER_FINISHED: &str =
 pub struct Reader {
     source: Arc<dyn ReadAt>,
     table: Table,
-    verify: bool,
-    limits: Limits,
+    options: OpenOptions,
     notices: Vec<Notice>,
+    order: OnceLock<Order>,
+}
+
+/// Whether the table alone says where the samples are.
+#[derive(Debug)]
+enum Order {
+    InOrder,
+    /// It does not; these samples have a place.
+    Placed(Placed),
+    /// It does not, and the scan that was to find out gave up.
+    Unknown(ErrorKind, String),
 }
 
 impl Reader {
@@ -82,13 +97,8 @@ impl Reader {
             Table::parse_header(&header).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
         let bytes = source.bytes(0..length.min(table_length))?;
         let table = Table::parse(bytes).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
-        let mut reader = Reader {
-            source,
-            table,
-            verify: options.verify,
-            limits: options.limits.clone(),
-            notices: Vec::new(),
-        };
+        let mut reader =
+            Reader { source, table, options: options.clone(), notices: Vec::new(), order: OnceLock::new() };
         if reader.table.stored_checksum() == 0 {
             let never_finished = reader.table.count() == 0 && length > HEADER;
             reader.notices.push(Notice::at(0, if never_finished { NEVER_FINISHED } else { OLD_VERSION }));
@@ -151,6 +161,29 @@ impl Reader {
         }
     }
 
+    /// Found out on first use: it takes a look at every offset, and a scan where they are out of order.
+    fn order(&self) -> Result<&Order> {
+        if let Some(order) = self.order.get() {
+            return Ok(order);
+        }
+        let order = match self.table.is_in_order(self.source.len()) {
+            true => Order::InOrder,
+            false => {
+                // Two threads may both scan; the first result stays, and both are the same.
+                let window = Window::new(self.source.clone()).read_ahead();
+                match FfRecordScan::new(window, &self.options).placed() {
+                    Ok(placed) => Order::Placed(placed),
+                    Err(error) if error.kind() == ErrorKind::Limit => {
+                        Order::Unknown(error.kind(), error.message().to_owned())
+                    }
+                    // The next call may have better luck.
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        Ok(self.order.get_or_init(|| order))
+    }
+
     /// Fails where the file ends inside the table.
     fn whole(&self) -> Result<()> {
         match self.source.len() < self.table.length() {
@@ -191,12 +224,25 @@ impl RecordReader for Reader {
             .table
             .span(index, self.source.len())
             .map_err(|reason| self.corrupt(reason).in_record(index))?;
+        match self.order()? {
+            Order::InOrder => {}
+            Order::Placed(placed) if placed.contains(index) => {}
+            Order::Placed(_) => {
+                let reason =
+                    format!("Sample {index} cannot be placed: its offset contradicts those around it");
+                return Err(self.corrupt(reason).at(span.start).in_record(index));
+            }
+            Order::Unknown(kind, message) => {
+                let error = Error::new(*kind, message.clone());
+                return Err(error.in_file(self.source.name()).in_record(index));
+            }
+        }
         let size = span.end - span.start;
-        if size > self.limits.record {
-            let error = Limits::exceeded("sample of size", size, self.limits.record);
+        if size > self.options.limits.record {
+            let error = Limits::exceeded("sample of size", size, self.options.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        let checksum = if self.verify { self.table.checksum(index) } else { None };
+        let checksum = if self.options.verify { self.table.checksum(index) } else { None };
         let plain = Some(Plain { range: span.clone(), checksum });
         Ok(Location { position: Position::of_frame(span.start), span, plain })
     }
@@ -207,7 +253,7 @@ impl RecordReader for Reader {
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
-        if self.verify {
+        if self.options.verify {
             let computed = crc32(frame);
             let stored = self.table.checksum(index);
             if stored != Some(computed) {
