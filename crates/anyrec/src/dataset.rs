@@ -86,6 +86,17 @@ impl Dataset {
         Ok(Dataset { files, options: options.clone(), starts: OnceLock::new() })
     }
 
+    /// A dataset of one source, of a format that is known.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn over(
+        source: Arc<dyn ReadAt>,
+        format: &'static dyn Format,
+        options: &OpenOptions,
+    ) -> Result<Dataset> {
+        let file = RecordFile::of(Input::over(source, format), options)?;
+        Ok(Dataset { files: vec![file], options: options.clone(), starts: OnceLock::new() })
+    }
+
     /// The files' format.
     pub fn format(&self) -> &'static dyn Format {
         // `expand` never gives an empty list.

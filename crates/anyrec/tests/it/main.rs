@@ -15,6 +15,7 @@ mod loader;
 mod manifest;
 mod parts;
 mod repair;
+mod roads;
 mod table;
 
 #[global_allocator]
