@@ -71,16 +71,17 @@ pub struct Reader {
     table: Table,
     options: OpenOptions,
     notices: Vec<Notice>,
-    order: OnceLock<Order>,
+    places: OnceLock<Places>,
 }
 
-/// Whether the table alone says where the samples are.
+/// Who says where the samples are.
 #[derive(Debug)]
-enum Order {
-    InOrder,
-    /// It does not; these samples have a place.
-    Placed(Placed),
-    /// It does not, and the scan that was to find out gave up.
+enum Places {
+    /// The table, whose offsets are in order.
+    Table,
+    /// A scan, as they are not: these samples have a place.
+    Scan(Placed),
+    /// Nobody: the scan gave up.
     Unknown(ErrorKind, String),
 }
 
@@ -98,7 +99,7 @@ impl Reader {
         let bytes = source.bytes(0..length.min(table_length))?;
         let table = Table::parse(bytes).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
         let mut reader =
-            Reader { source, table, options: options.clone(), notices: Vec::new(), order: OnceLock::new() };
+            Reader { source, table, options: options.clone(), notices: Vec::new(), places: OnceLock::new() };
         if reader.table.stored_checksum() == 0 {
             let never_finished = reader.table.count() == 0 && length > HEADER;
             reader.notices.push(Notice::at(0, if never_finished { NEVER_FINISHED } else { OLD_VERSION }));
@@ -162,26 +163,26 @@ impl Reader {
     }
 
     /// Found out on first use: it takes a look at every offset, and a scan where they are out of order.
-    fn order(&self) -> Result<&Order> {
-        if let Some(order) = self.order.get() {
-            return Ok(order);
+    fn places(&self) -> Result<&Places> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
         }
-        let order = match self.table.is_in_order(self.source.len()) {
-            true => Order::InOrder,
+        let places = match self.table.is_in_order(self.source.len()) {
+            true => Places::Table,
             false => {
                 // Two threads may both scan; the first result stays, and both are the same.
                 let window = Window::new(self.source.clone()).read_ahead();
                 match FfRecordScan::new(window, &self.options).placed() {
-                    Ok(placed) => Order::Placed(placed),
+                    Ok(placed) => Places::Scan(placed),
                     Err(error) if error.kind() == ErrorKind::Limit => {
-                        Order::Unknown(error.kind(), error.message().to_owned())
+                        Places::Unknown(error.kind(), error.message().to_owned())
                     }
                     // The next call may have better luck.
                     Err(error) => return Err(error),
                 }
             }
         };
-        Ok(self.order.get_or_init(|| order))
+        Ok(self.places.get_or_init(|| places))
     }
 
     /// Fails where the file ends inside the table.
@@ -224,15 +225,15 @@ impl RecordReader for Reader {
             .table
             .span(index, self.source.len())
             .map_err(|reason| self.corrupt(reason).in_record(index))?;
-        match self.order()? {
-            Order::InOrder => {}
-            Order::Placed(placed) if placed.contains(index) => {}
-            Order::Placed(_) => {
+        match self.places()? {
+            Places::Table => {}
+            Places::Scan(placed) if placed.contains(index) => {}
+            Places::Scan(_) => {
                 let reason =
                     format!("Sample {index} cannot be placed: its offset contradicts those around it");
                 return Err(self.corrupt(reason).at(span.start).in_record(index));
             }
-            Order::Unknown(kind, message) => {
+            Places::Unknown(kind, message) => {
                 let error = Error::new(*kind, message.clone());
                 return Err(error.in_file(self.source.name()).in_record(index));
             }
