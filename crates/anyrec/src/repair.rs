@@ -6,7 +6,7 @@
 //! nothing.
 
 use crate::convert::append_scanned;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Content, Format, Notice, OpenOptions, RecordReader, Written, ffrecord};
 use crate::io::{ReadAt, Window, display_name, open_file};
 use crate::verify::{Report, verify_source};
@@ -78,7 +78,7 @@ pub fn repair(
     reader_options.skip_damage = true;
     // Keys come from the reader where one can be had; a table or header too damaged to open has
     // none to give.
-    let reader = format.open(source.clone(), &reader_options).ok();
+    let reader = unless_damaged(format.open(source.clone(), &reader_options))?;
 
     let mut writer = format.create(output, &write_options)?;
     let mut scan = format.scan(Window::new(source.clone()), options)?;
@@ -126,25 +126,42 @@ fn lost_tree(
     }
     let mut lenient = options.clone();
     lenient.skip_damage = true;
-    let Ok(reader) = ffrecord::Reader::open(source.clone(), &lenient) else { return Ok(None) };
-    let Ok(offsets) = reader.offsets() else { return Ok(None) };
-    // Which samples the intact records were: the first that begins where the record does and has
-    // not been met yet.
+    let Some(reader) = unless_damaged(ffrecord::Reader::open(source.clone(), &lenient))? else {
+        return Ok(None);
+    };
+    let Some(offsets) = unless_damaged(reader.offsets())? else { return Ok(None) };
+    // Which samples the intact records were: the first that begins where the record does, can be
+    // read, and has not been met yet.
     let mut kept = Vec::new();
     let mut next = 0;
     for (frame, _) in report.positions.frames() {
-        let Some(ahead) =
-            offsets.get(next..).and_then(|rest| rest.iter().position(|&offset| offset == frame))
-        else {
-            return Ok(None);
-        };
-        next += ahead;
-        kept.push(next as u64);
-        next += 1;
+        loop {
+            // The last offset is the end of the file.
+            let Some(&[offset, _]) = offsets.get(next..).and_then(<[u64]>::first_chunk) else {
+                return Ok(None);
+            };
+            let sample = next as u64;
+            next += 1;
+            if offset == frame && unless_damaged(reader.read(sample))?.is_some() {
+                kept.push(sample);
+                break;
+            }
+        }
     }
-    match kept.pop().map(|last| reader.read(last)) {
-        Some(Ok(last)) => ffrecord::packed_folder::retree(&last, &kept),
-        _ => Ok(None),
+    let last = kept.pop().map(|last| unless_damaged(reader.read(last))).transpose()?;
+    match last.flatten() {
+        Some(last) => ffrecord::packed_folder::retree(&last, &kept),
+        None => Ok(None),
+    }
+}
+
+/// What could be read; none where damage is in the way. A disk that fails, or too little memory, is no
+/// damage: what is there must not be left behind for it.
+fn unless_damaged<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -34,16 +34,24 @@ const MOST_THREADS: usize = 8;
 /// # Errors
 /// As [`Format::scan`].
 pub(crate) fn scan_ahead(input: Input, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+    scan_ahead_in_parts(input, options, PART)
+}
+
+/// [`scan_ahead`] in parts of about that many bytes.
+///
+/// # Errors
+/// As [`Format::scan`].
+pub(crate) fn scan_ahead_in_parts(input: Input, options: &OpenOptions, part: u64) -> Result<Box<dyn Scan>> {
     let input = input.read_ahead();
     let threads = options.thread_count().min(MOST_THREADS);
-    if threads == 1 || input.length().is_some_and(|length| length <= PART) {
+    if threads == 1 || input.length().is_some_and(|length| length <= part) {
         return input.scan(options);
     }
     let Some(source) = input.source().cloned() else {
         return ScanAhead::start(Work::Whole(Mutex::new(Some(input.scan(options)?))), 1, None);
     };
     let origin = Origin { source, format: input.format(), options: options.clone() };
-    match origin.format.cut(&origin.source, options, PART)? {
+    match origin.format.cut(&origin.source, options, part)? {
         Some(parts) if parts.begins().len() > 1 => {
             ScanAhead::start(Work::Parts(parts), threads, Some(origin))
         }

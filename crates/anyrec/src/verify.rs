@@ -157,10 +157,24 @@ pub(crate) fn verify_source(
     options: &OpenOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Report> {
+    verify_in_parts(source, format, options, PART, progress)
+}
+
+/// [`verify_source`], with about `part` bytes for a thread at a time.
+///
+/// # Errors
+/// As [`verify`].
+pub(crate) fn verify_in_parts(
+    source: &Arc<dyn ReadAt>,
+    format: &'static dyn Format,
+    options: &OpenOptions,
+    part: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Report> {
     let threads = options.thread_count();
     let parts = match threads {
         1 => None,
-        _ => format.cut(source, options, PART)?.filter(|parts| parts.begins().len() > 1),
+        _ => format.cut(source, options, part)?.filter(|parts| parts.begins().len() > 1),
     };
     let side_by_side = match parts {
         Some(parts) => verify_parts(source, format, &*parts, threads, progress)?,

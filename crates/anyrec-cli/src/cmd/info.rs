@@ -9,7 +9,7 @@ use anyhow::Result;
 use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
 use anyrec::format::{Content, Event, Format, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
 use anyrec::image::sniff;
-use anyrec::{Input, Sizes, Table};
+use anyrec::{Input, PositionList, Sizes, Table};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -92,6 +92,7 @@ struct Gathered {
     contents: Vec<Content>,
     damage: Vec<Value>,
     notices: Vec<Notice>,
+    positions: PositionList,
     bytes: u64,
 }
 
@@ -205,7 +206,12 @@ impl Subject {
         let version = input.format().version(input.head()?);
         let (name, format) = (input.name().to_owned(), input.format());
         let companions = Companions::of(&input, options)?;
+        let source = input.source().cloned();
         let mut gathered = gather(input, options)?;
+        if let Some(source) = source {
+            let noticed = format.check_companions(&source, options, &gathered.positions)?;
+            gathered.notices.extend(noticed);
+        }
         gathered.sampled.sort_unstable();
         Ok(Subject { name, format, version, companions, gathered })
     }
@@ -226,6 +232,7 @@ fn gather(input: Input, options: &OpenOptions) -> Result<Gathered> {
                     None => Tags::none(),
                 };
                 gathered.add(record.data, &tags);
+                gathered.positions.push(record.position)?;
                 record.span.end
             }
             Event::Metadata(metadata) => {

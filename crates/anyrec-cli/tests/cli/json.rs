@@ -71,6 +71,21 @@ fn info_and_verify_give_one_object_a_file_with_the_promised_fields() {
 }
 
 #[test]
+fn info_and_verify_notice_what_an_index_file_leaves_out() {
+    let session = Session::with(&["mxnet/indexed_int.rec", "mxnet/indexed_int.idx"]);
+    session.damage("indexed_int.idx", |text| {
+        let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+        lines.remove(1);
+        *text = lines.concat();
+    });
+    for command in ["info", "verify"] {
+        let [found] = &objects(&session, &format!("{command} --json indexed_int.rec"))[..] else { panic!() };
+        let notices = found["notices"].to_string();
+        assert!(notices.contains("indexed_int.idx leaves out 1 of"), "{command}: {notices}");
+    }
+}
+
+#[test]
 fn damage_is_listed_with_its_bytes_and_reason() {
     let session = Session::with(&["ffrecord/n1000.ffr"]);
     session.damage("n1000.ffr", |data| *data.last_mut().unwrap() ^= 1);

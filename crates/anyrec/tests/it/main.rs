@@ -16,6 +16,7 @@ mod loader;
 mod manifest;
 mod parts;
 mod repair;
+mod roads;
 mod table;
 
 #[global_allocator]

@@ -38,14 +38,23 @@ fn events(scan: &mut dyn Scan, records: &mut u64, end: &mut u64) -> Result<Vec<S
 struct Tally {
     joined: u64,
     gaps: u64,
+    /// Not scanned to the end, not cut.
+    given_up: u64,
+    whole: u64,
 }
 
 fn compare(format: &dyn Format, data: Vec<u8>, options: &OpenOptions, what: &str, tally: &mut Tally) {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new("memory", data));
     let whole = |mut scan: Box<dyn Scan>| events(&mut *scan, &mut 0, &mut 0);
-    let Ok(expected) = format.scan(Window::new(source.clone()), options).and_then(whole) else { return };
+    let Ok(expected) = format.scan(Window::new(source.clone()), options).and_then(whole) else {
+        tally.given_up += 1;
+        return;
+    };
     for size in [1, 1000, 33_000, 100_000] {
-        let Some(parts) = format.cut(&source, options, size).unwrap() else { continue };
+        let Some(parts) = format.cut(&source, options, size).unwrap() else {
+            tally.whole += 1;
+            continue;
+        };
         let begins = parts.begins().to_vec();
         let (mut found, mut records, mut joined) = (Vec::new(), 0, true);
         for part in 0..begins.len() {
@@ -100,6 +109,8 @@ fn parts_that_join_give_the_events_of_the_whole() {
     // Both ways must have come up, or this test shows nothing.
     assert!(tally.joined > 500, "{} files were cut", tally.joined);
     assert!(tally.gaps > 0, "no part ended early");
+    assert!(tally.whole > 0, "no file is left whole");
+    assert_eq!(tally.given_up, 0, "scans gave up");
 }
 
 /// 60 MB of records of changing sizes.

@@ -173,6 +173,21 @@ impl Table {
         }
     }
 
+    /// Whether every sample lies behind the table and inside a file of `length` bytes, none before the
+    /// one in front of it: then [`span`](Table::span) is where each is, whatever the others are.
+    pub(super) fn is_in_order(&self, length: u64) -> bool {
+        let offsets = self.count.checked_mul(4).and_then(|size| size.checked_add(HEADER));
+        let offsets = offsets.and_then(|begin| self.bytes.get(usize::try_from(begin).ok()?..));
+        let (offsets, _) = offsets.unwrap_or_default().as_chunks::<8>();
+        let mut last = self.length;
+        // Negative ones lie beyond the end of any file.
+        let follows = |stored: &[u8; 8]| {
+            let before = std::mem::replace(&mut last, u64::from_le_bytes(*stored));
+            before <= last
+        };
+        offsets.iter().all(follows) && last <= length
+    }
+
     /// Boundary `index` (of `0..=N`; the last is the file's length), if it can be believed.
     ///
     /// A table that is damaged, or was made to mislead, may hold boundaries in any order. This
@@ -307,6 +322,17 @@ mod tests {
         assert_eq!(table.span(0, 50), Ok(36..40));
         assert_eq!(table.span(1, 50), Ok(40..50));
         assert!(table.span(1, 39).unwrap_err().contains("bytes 40 to 39"));
+    }
+
+    #[test]
+    fn offsets_are_in_order_where_none_lies_before_another_or_outside_the_samples() {
+        let in_order = |offsets: &[u64]| table(offsets).is_in_order(120);
+        assert!(in_order(&[72, 80, 80, 100, 120]));
+        assert!(in_order(&[]));
+        assert!(!in_order(&[71, 80, 90, 100, 110]));
+        assert!(!in_order(&[72, 90, 80, 100, 110]));
+        assert!(!in_order(&[72, 80, 90, 100, 121]));
+        assert!(!in_order(&[72, 80, u64::MAX, 100, 110]));
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! Reading samples by number, straight off the table.
+//!
+//! Where the offsets are in order, as every writer leaves them, a sample's own entry says where it is.
+//! Where they are not, two entries can claim the same bytes: then the scan decides which samples there
+//! are, so that a sample read by number is one that reading in order gives, too.
 
 use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
+use super::scan::{FfRecordScan, Placed};
 use crate::checksum::crc32;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Once;
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
-use crate::io::ReadAt;
+use crate::io::{ReadAt, Window};
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position};
 use std::borrow::Cow;
@@ -64,9 +70,20 @@ pub(super) const NEVER_FINISHED: &str =
 pub struct Reader {
     source: Arc<dyn ReadAt>,
     table: Table,
-    verify: bool,
-    limits: Limits,
+    options: OpenOptions,
     notices: Vec<Notice>,
+    places: Once<Places>,
+}
+
+/// Who says where the samples are.
+#[derive(Debug)]
+enum Places {
+    /// The table, whose offsets are in order.
+    Table,
+    /// A scan, as they are not: these samples have a place.
+    Scan(Placed),
+    /// Nobody: the scan gave up.
+    Unknown(ErrorKind, String),
 }
 
 impl Reader {
@@ -82,13 +99,8 @@ impl Reader {
             Table::parse_header(&header).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
         let bytes = source.view(0..length.min(table_length))?;
         let table = Table::parse(bytes).map_err(|reason| Error::corrupt(reason).in_file(source.name()))?;
-        let mut reader = Reader {
-            source,
-            table,
-            verify: options.verify,
-            limits: options.limits.clone(),
-            notices: Vec::new(),
-        };
+        let mut reader =
+            Reader { source, table, options: options.clone(), notices: Vec::new(), places: Once::new() };
         if reader.table.stored_checksum() == 0 {
             let never_finished = reader.table.count() == 0 && length > HEADER;
             reader.notices.push(Notice::at(0, if never_finished { NEVER_FINISHED } else { OLD_VERSION }));
@@ -152,6 +164,29 @@ impl Reader {
         }
     }
 
+    /// Found out on first use: it takes a look at every offset, and a scan where they are out of order.
+    fn places(&self) -> Result<&Places> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let places = match self.table.is_in_order(self.source.len()) {
+            true => Places::Table,
+            false => {
+                // Two threads may both scan; the first result stays, and both are the same.
+                let window = Window::new(self.source.clone()).read_ahead();
+                match FfRecordScan::new(window, &self.options).placed() {
+                    Ok(placed) => Places::Scan(placed),
+                    Err(error) if error.kind() == ErrorKind::Limit => {
+                        Places::Unknown(error.kind(), error.message().to_owned())
+                    }
+                    // The next call may have better luck.
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        Ok(self.places.get_or_init(|| places))
+    }
+
     /// Fails where the file ends inside the table.
     fn whole(&self) -> Result<()> {
         match self.source.len() < self.table.length() {
@@ -192,12 +227,25 @@ impl RecordReader for Reader {
             .table
             .span(index, self.source.len())
             .map_err(|reason| self.corrupt(reason).in_record(index))?;
+        match self.places()? {
+            Places::Table => {}
+            Places::Scan(placed) if placed.contains(index) => {}
+            Places::Scan(_) => {
+                let reason =
+                    format!("Sample {index} cannot be placed: its offset contradicts those around it");
+                return Err(self.corrupt(reason).at(span.start).in_record(index));
+            }
+            Places::Unknown(kind, message) => {
+                let error = Error::new(*kind, message.clone());
+                return Err(error.in_file(self.source.name()).in_record(index));
+            }
+        }
         let size = span.end - span.start;
-        if size > self.limits.record {
-            let error = Limits::exceeded("sample of size", size, self.limits.record);
+        if size > self.options.limits.record {
+            let error = Limits::exceeded("sample of size", size, self.options.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        let checksum = if self.verify { self.table.checksum(index) } else { None };
+        let checksum = if self.options.verify { self.table.checksum(index) } else { None };
         let plain = Some(Plain { range: span.clone(), checksum });
         Ok(Location { position: Position::of_frame(span.start), span, plain })
     }
@@ -208,7 +256,7 @@ impl RecordReader for Reader {
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
-        if self.verify {
+        if self.options.verify {
             let computed = crc32(frame);
             let stored = self.table.checksum(index);
             if stored != Some(computed) {

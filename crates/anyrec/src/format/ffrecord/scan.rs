@@ -46,6 +46,30 @@ pub(super) struct FfRecordScan {
     records: u64,
     /// Samples from this one on are another scan's.
     end: u64,
+    /// The samples that had a place so far, where somebody wants to know.
+    placed: Option<Placed>,
+}
+
+/// Samples that a scan found a place for, as a set.
+#[derive(Debug, Default)]
+pub(super) struct Placed(Vec<u64>);
+
+impl Placed {
+    fn insert(&mut self, index: u64) {
+        let Ok(word) = usize::try_from(index / 64) else { return };
+        // Not more than the table has entries, which were all read.
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= 1 << (index % 64);
+        }
+    }
+
+    pub(super) fn contains(&self, index: u64) -> bool {
+        let word = usize::try_from(index / 64).ok().and_then(|word| self.0.get(word));
+        word.is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
 }
 
 #[derive(Debug)]
@@ -118,6 +142,25 @@ impl FfRecordScan {
             handed_out: 0,
             records: 0,
             end: u64::MAX,
+            placed: None,
+        }
+    }
+
+    /// Scans to the end for the samples that have a place. Those alone are the file's, intact or not:
+    /// where offsets are out of order, an entry by itself does not tell.
+    ///
+    /// # Errors
+    /// As [`Scan::next_event`].
+    pub(super) fn placed(mut self) -> Result<Placed> {
+        self.placed = Some(Placed::default());
+        while !matches!(self.next_event()?, Event::End) {}
+        Ok(self.placed.unwrap_or_default())
+    }
+
+    /// A sample has a place.
+    fn note_placed(&mut self, index: u64) {
+        if let Some(placed) = &mut self.placed {
+            placed.insert(index);
         }
     }
 
@@ -294,6 +337,7 @@ impl FfRecordScan {
         let length = match self.check_sample(&samples.table, index, begin, end)? {
             Outcome::Intact(length) => {
                 self.ready = Some(ReadySample { length, position: Position::of_frame(begin) });
+                self.note_placed(index);
                 return Ok(());
             }
             Outcome::Mismatch { .. } if samples.reconsider(index, begin, end) => return Ok(()),
@@ -302,6 +346,7 @@ impl FfRecordScan {
                     "Sample {index}: checksum mismatched: expected {stored:#010x}, found {computed:#010x}"
                 );
                 self.damage(begin..begin + length as u64, reason);
+                self.note_placed(index);
                 length
             }
             Outcome::CutShort(length) => {
@@ -464,6 +509,7 @@ impl FfRecordScan {
             return Ok(None);
         }
         self.passed(1, end);
+        self.note_placed(next);
         Ok(Some(length))
     }
 

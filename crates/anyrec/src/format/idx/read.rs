@@ -10,7 +10,7 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Once;
 use crate::format::{Format, Info, Label, Notice, OpenOptions, RecordReader};
 use crate::hint;
@@ -188,13 +188,19 @@ impl Reader {
         let mut runs = Vec::new();
         if !self.skip_damage {
             runs.push(0..count);
-        } else if self.check_span(0..self.header.length()).is_ok() {
-            match self.stretches()? {
-                Some(stretches) => {
-                    let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
-                    runs.extend(sound.map(|stretch| stretch.numbers.clone()));
-                }
-                None => runs.push(0..self.header.whole_records(self.source.len())),
+        } else {
+            match self.check_span(0..self.header.length()) {
+                Ok(()) => match self.stretches()? {
+                    Some(stretches) => {
+                        let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
+                        runs.extend(sound.map(|stretch| stretch.numbers.clone()));
+                    }
+                    None => runs.push(0..self.header.whole_records(self.source.len())),
+                },
+                // A header that cannot be trusted leaves no records. A disk that fails says nothing
+                // about them.
+                Err(error) if error.kind() == ErrorKind::Corrupt => {}
+                Err(error) => return Err(error),
             }
         }
         runs.retain(|run| !run.is_empty());

@@ -331,6 +331,24 @@ impl Index {
         self.key(entry)
     }
 
+    /// The next offset in file order after `offset`.
+    pub(super) fn offset_after(&self, offset: u64) -> Option<u64> {
+        let order = self.offset_order();
+        let nth = |rank: usize| match order.is_empty() {
+            true => self.offsets.get(rank),
+            false => order.get(rank).and_then(|&entry| self.offsets.get(entry)),
+        };
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match nth(middle) {
+                Some(&found) if found <= offset => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        nth(low).copied()
+    }
+
     /// The offsets in file order, each once, lost ones left out.
     pub fn sorted_offsets(&self) -> Vec<u64> {
         let mut sorted = self.offsets.clone();
@@ -627,6 +645,8 @@ mod tests {
         assert_eq!(index.sorted_offsets(), [0, 8, 16, 40]);
         assert_eq!(index.key_at(8), Some(Key::Int(3)));
         assert_eq!(index.key_at(9), None);
+        let after = [0, 7, 8, 16, 39, 40].map(|offset| index.offset_after(offset));
+        assert_eq!(after, [Some(8), Some(8), Some(16), Some(40), Some(40), None]);
     }
 
     #[test]

@@ -14,7 +14,9 @@
 //!
 //! [`Walk`] follows the parts of one record and is the only code that does. It is as lax as the
 //! original reader: whatever that one reads is a record here, with an [`Oddity`] for each rule
-//! that was broken. What the original refuses is a [`Fault`].
+//! that was broken. What the original refuses is a [`Fault`]. Only where somebody else says that a
+//! record begins ([`Walk::where_a_record_begins`]) is a middle or last part a fault too: it would
+//! pass off the rest of a record as all of it.
 
 use memchr::memmem::Finder;
 use std::borrow::Cow;
@@ -261,6 +263,8 @@ pub enum FaultKind {
     },
     /// The end, where another part must follow.
     PartMissing,
+    /// A part with that cflag where a record is said to begin.
+    Inside(u8),
 }
 
 impl fmt::Display for Fault {
@@ -281,6 +285,9 @@ impl fmt::Display for Fault {
             }
             FaultKind::PartMissing => {
                 f.write_str("split record without its last part: expected another part, found the end")?
+            }
+            FaultKind::Inside(flag) => {
+                write!(f, "part of a split record (cflag {flag}) where a record should begin")?;
             }
         }
         match self.parts {
@@ -305,12 +312,19 @@ pub enum Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
     outline: Outline,
+    /// The first part must be one that a record begins with.
+    strict: bool,
 }
 
 impl Walk {
     /// A walk at the beginning of a record.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A walk at a place of which an index file, or the caller, says that a record begins there.
+    pub fn where_a_record_begins() -> Self {
+        Walk { strict: true, ..Self::default() }
     }
 
     /// Goes on as far as `ahead` allows. `ahead` always begins at the record's first byte and
@@ -334,6 +348,9 @@ impl Walk {
                 let found = *header.first_chunk().unwrap_or(&[0; 4]);
                 return self.broken(FaultKind::Magic(found));
             };
+            if self.strict && self.outline.parts == 0 && !part.kind.begins_record() {
+                return self.broken(FaultKind::Inside(part.kind.flag()));
+            }
             let end = at + part.size();
             if let Some(total) = left.filter(|&total| end > total) {
                 let left = total - at - PartHeader::SIZE as u64;
@@ -393,8 +410,10 @@ impl Walk {
     }
 }
 
-/// The payloads of the parts in `bytes`, a record's stretch of file.
-fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The payloads of the parts of a record, which begins `bytes`; what lies behind it is not looked at.
+fn payloads<'a>(bytes: &'a [u8], outline: &Outline) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let span = usize::try_from(outline.span).unwrap_or(usize::MAX);
+    let mut bytes = bytes.get(..span).unwrap_or(bytes);
     std::iter::from_fn(move || {
         let part = PartHeader::at_start_of(bytes)?;
         let length = usize::try_from(part.length).ok()?;
@@ -404,13 +423,13 @@ fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Notes the magics that stand unescaped in the record in `bytes`, its stretch of file.
+/// Notes the magics that stand unescaped in the record that begins `bytes`.
 ///
 /// Apart from the walk, because it touches every byte: a walk may turn out to be in vain, and the
 /// same bytes be walked again.
 pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
     let mut at = 0;
-    for payload in payloads(bytes) {
+    for payload in payloads(bytes, outline) {
         for place in aligned_magics(payload) {
             outline.oddities.note(Oddity::UnescapedMagic, at + (PartHeader::SIZE + place) as u64);
         }
@@ -418,16 +437,16 @@ pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
     }
 }
 
-/// The record in `bytes`, its stretch of file: lent where it is one part, else joined into
-/// `scratch`.
+/// The record of that outline, which begins `bytes`: lent where it is one part, else joined into
+/// `scratch`. More may follow it in `bytes`: it ends where its last part does.
 pub fn join_into<'a>(bytes: &'a [u8], outline: &Outline, scratch: &'a mut Vec<u8>) -> &'a [u8] {
     if outline.parts == 1 {
-        return payloads(bytes).next().unwrap_or_default();
+        return payloads(bytes, outline).next().unwrap_or_default();
     }
     scratch.clear();
     // The outline was walked over bytes at hand, so its length is bounded by theirs.
     scratch.reserve_exact(usize::try_from(outline.length).unwrap_or(bytes.len()).min(bytes.len()));
-    for (number, payload) in payloads(bytes).enumerate() {
+    for (number, payload) in payloads(bytes, outline).enumerate() {
         if number > 0 {
             scratch.extend_from_slice(&MAGIC_BYTES);
         }
@@ -439,7 +458,7 @@ pub fn join_into<'a>(bytes: &'a [u8], outline: &Outline, scratch: &'a mut Vec<u8
 /// As [`join_into`], with memory of its own where parts must be joined.
 pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> Cow<'a, [u8]> {
     if outline.parts == 1 {
-        return Cow::Borrowed(payloads(bytes).next().unwrap_or_default());
+        return Cow::Borrowed(payloads(bytes, outline).next().unwrap_or_default());
     }
     let mut record = Vec::new();
     join_into(bytes, outline, &mut record);
@@ -530,6 +549,15 @@ mod tests {
             assert_eq!(outline.parts, count as u64 + 1);
             assert_eq!(join(&bytes, &outline), record);
         }
+    }
+
+    #[test]
+    fn a_record_ends_with_its_last_part_whatever_follows() {
+        let record = [b"abcd", &MAGIC_BYTES[..], b"e"].concat();
+        let bytes = [written(&record), written(b"next"), written(&record)].concat();
+        let outline = Walk::new().finish(&bytes).unwrap();
+        assert_eq!(outline.span, written(&record).len() as u64);
+        assert_eq!(join(&bytes, &outline), record);
     }
 
     #[test]

@@ -16,11 +16,16 @@
 //! An index file that has records where none begin belongs to other data, or the data was cut
 //! short. It numbers the records all the same, so that the intact ones are found; reading one that
 //! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
+//!
+//! A record ends where its own last part does, never where the next position is: positions say where
+//! records begin, and something else may lie before the next (a record that the index file leaves
+//! out, damage). A record that reaches past the next position of an index file contradicts it: also
+//! an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
 use super::index_file::{Index, LOST_OFFSET, show};
-use super::layout::{self, Fault, FaultKind, PartHeader, Walk};
+use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, Walk};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::error::{Error, ErrorKind, Result};
@@ -45,6 +50,10 @@ const CHECK_ALL: usize = 1024;
 
 /// Records looked at to find out whether records have image headers.
 const SURVEYED: u64 = 32;
+
+/// An index file of up to that many offsets is looked at as a whole when somebody asks what the file
+/// is like ([`RecordReader::info`]). Larger ones take `verify`, which reads everything.
+const EXAMINE_ALL: usize = 1 << 16;
 
 /// A stretch longer than this is not fetched before the record's true end is known.
 const LONG_STRETCH: u64 = 1 << 20;
@@ -77,6 +86,8 @@ pub struct Reader {
     index: Once<Option<Index>>,
     /// Why the index file does not number the records, if it does not.
     distrust: Once<Option<String>>,
+    /// Where records lie that the index file leaves out though it numbers the others.
+    left_out: Once<Vec<u64>>,
     numbering: Once<std::result::Result<Numbering, Damage>>,
     label_width: Once<Option<LabelWidth>>,
     /// Held while one of the above is made: two threads would both scan.
@@ -92,6 +103,15 @@ struct Numbering {
     from_index: bool,
 }
 
+/// Who says that a record begins at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Authority {
+    /// A scan, or a table made by one: it went through the file, and read as the original reads.
+    Scan,
+    IndexFile,
+    Caller,
+}
+
 impl Reader {
     /// Opens a file. Nothing is read yet.
     ///
@@ -105,6 +125,7 @@ impl Reader {
             index_path,
             index: Once::new(),
             distrust: Once::new(),
+            left_out: Once::new(),
             numbering: Once::new(),
             label_width: Once::new(),
             making: Lock::new(),
@@ -177,7 +198,7 @@ impl Reader {
     /// As [`Reader::offset_of_key`]; [`Stale`](ErrorKind::Stale) if no record begins there;
     /// [`Corrupt`](ErrorKind::Corrupt) if it is damaged.
     pub fn by_key(&self, key: &Key) -> Result<Bytes> {
-        self.record_at(self.offset_of_key(key)?, true)
+        self.record_at(self.offset_of_key(key)?, Authority::IndexFile)
     }
 
     /// The record that begins at `offset`.
@@ -186,21 +207,27 @@ impl Reader {
     /// [`OutOfRange`](ErrorKind::OutOfRange) past the end of the file,
     /// [`Corrupt`](ErrorKind::Corrupt) if no intact record begins there.
     pub fn read_at(&self, offset: u64) -> Result<Bytes> {
-        self.record_at(offset, false)
+        self.record_at(offset, Authority::Caller)
     }
 
-    fn record_at(&self, begin: u64, from_index: bool) -> Result<Bytes> {
-        self.source.check_unchanged()?;
+    fn record_at(&self, begin: u64, authority: Authority) -> Result<Bytes> {
         let length = self.source.len();
+        let from_index = authority == Authority::IndexFile;
         if begin >= length {
             return Err(if from_index { self.past_end(begin) } else { self.out_of_range(begin) });
         }
-        let end = self.end_of_record(begin)?.unwrap_or(length);
-        let frame = self.source.bytes(begin..end)?;
-        Ok(match self.record_in(&frame, begin, end, from_index)? {
-            Cow::Borrowed(record) => frame.slice_ref(record),
+        let mut end = self.end_of_record(begin)?.unwrap_or(length);
+        if from_index && let Some(next) = self.index()?.and_then(|index| index.offset_after(begin)) {
+            // As a read by number has it.
+            end = end.min(next);
+        }
+        // Where no record ends, the stretch is all the rest of the file: that is not copied.
+        let frame = self.source.view(begin..end)?;
+        let record = self.record_in(&frame, begin, end, authority).map(|record| match record {
+            Cow::Borrowed(record) => Bytes::copy_from_slice(record),
             Cow::Owned(record) => record.into(),
-        })
+        });
+        self.source.check_unchanged().and(record)
     }
 
     /// How the records' image headers store labels; none if the records have no such headers, as
@@ -225,8 +252,9 @@ impl Reader {
         Ok(*self.label_width.get_or_init(|| survey.verdict()))
     }
 
-    /// A scan that begins at `offset`, which should be a record's: reading on from there.
-    /// [`RecordScan::tell`] says where it has come to.
+    /// A scan that begins at `offset`, which should be a record's: reading on from there. A middle or
+    /// last part there is damage, unless the file begins with it. [`RecordScan::tell`] says where the
+    /// scan has come to.
     ///
     /// # Errors
     /// [`OutOfRange`](ErrorKind::OutOfRange) past the end of the file.
@@ -235,7 +263,8 @@ impl Reader {
             return Err(self.out_of_range(offset));
         }
         let window = Window::starting_at(Arc::clone(&self.source), offset).read_ahead();
-        Ok(RecordScan::new(window, &self.options))
+        let scan = RecordScan::new(window, &self.options);
+        Ok(if offset == 0 { scan } else { scan.where_a_record_begins() })
     }
 
     fn numbering(&self) -> Result<&Numbering> {
@@ -296,7 +325,6 @@ impl Reader {
             (Some(_), lost @ 1..) => return Ok(Some(format!("lost the offsets of {lost} records"))),
             (Some(_), 0) => {}
         }
-        let length = self.source.len();
         let chosen: Vec<usize> = match offsets.len() {
             count @ 0..=CHECK_ALL => (0..count).collect(),
             count => {
@@ -304,11 +332,7 @@ impl Reader {
                 (0..SAMPLES).filter_map(place).collect()
             }
         };
-        let stretch = |&at: &usize| {
-            let end = offsets.get(at + 1).copied().unwrap_or(length).min(length);
-            offsets.get(at).map(|&begin| begin..end)
-        };
-        let stretches: Vec<Range<u64>> = chosen.iter().filter_map(stretch).collect();
+        let stretches: Vec<Range<u64>> = chosen.iter().filter_map(|&at| self.stretch(&offsets, at)).collect();
         let begins: Vec<u64> = stretches.iter().map(|stretch| stretch.start).collect();
         if self.part_headers(&begins)?.contains(&None) {
             // Of other data, or the data was cut short: reading the record in question says so.
@@ -317,15 +341,43 @@ impl Reader {
         if let Some(first) = offsets.first().filter(|&&first| first != 0) {
             return Ok(Some(format!("begins at byte {first}, not 0")));
         }
-        let ends = self.ends_of_records(&stretches)?;
+        let hidden = self.left_out(&stretches)?;
+        Ok(hidden.first().map(|offset| format!("leaves out the record at byte {offset}")))
+    }
+
+    /// From one of the offsets of an index file to the next.
+    fn stretch(&self, offsets: &[u64], at: usize) -> Option<Range<u64>> {
+        let length = self.source.len();
+        let end = offsets.get(at + 1).copied().unwrap_or(length).min(length);
+        offsets.get(at).map(|&begin| begin..end)
+    }
+
+    /// Where records lie that no entry points to: behind the record that begins a stretch.
+    fn left_out(&self, stretches: &[Range<u64>]) -> Result<Vec<u64>> {
+        let ends = self.ends_of_records(stretches)?;
         let behind: Vec<u64> = stretches
             .iter()
             .zip(ends)
             .filter_map(|(stretch, end)| end.filter(|&end| end < stretch.end))
             .collect();
         // Bytes behind a record may also be damage or filler; records are known by their magic.
-        let hidden = self.part_headers(&behind)?.into_iter().zip(behind).find(|(part, _)| part.is_some());
-        Ok(hidden.map(|(_, offset)| format!("leaves out the record at byte {offset}")))
+        let parts = self.part_headers(&behind)?;
+        Ok(parts.into_iter().zip(behind).filter_map(|(part, offset)| part.map(|_| offset)).collect())
+    }
+
+    /// Where records lie that an index file leaves out though it numbers the others: it was sampled,
+    /// and is now looked at as a whole, a header for every record.
+    fn examine(&self, index: &Index) -> Result<&[u64]> {
+        if !(CHECK_ALL..EXAMINE_ALL).contains(&index.len()) {
+            return Ok(&[]);
+        }
+        let left_out = once(&self.left_out, &self.making, || {
+            let offsets = index.sorted_offsets();
+            let stretches: Vec<Range<u64>> =
+                (0..offsets.len()).filter_map(|at| self.stretch(&offsets, at)).collect();
+            self.left_out(&stretches)
+        })?;
+        Ok(left_out)
     }
 
     /// Headers of the parts that begin at these offsets, all fetched together; none where the
@@ -376,27 +428,32 @@ impl Reader {
         Ok(self.ends_of_records(std::slice::from_ref(&stretch))?.into_iter().next().flatten())
     }
 
-    /// The record at the beginning of a span, if that lies in memory and the record is one part.
+    /// The record at the beginning of a span, if that lies in memory and the record is one part. (A last
+    /// part that stands alone is for [`record_in`](Reader::record_in) to judge.)
     fn plain(&self, span: Range<u64>) -> Option<Plain> {
         let ahead = self.source.as_slice()?.get(usize::try_from(span.start).ok()?..)?;
-        let part = PartHeader::at_start_of(ahead).filter(|part| part.kind.ends_record())?;
+        let part = PartHeader::at_start_of(ahead).filter(|part| part.kind == PartKind::Whole)?;
         let begin = span.start + PartHeader::SIZE as u64;
         let fits =
             part.size() <= span.end - span.start && u64::from(part.length) <= self.options.limits.record;
         fits.then(|| Plain { range: begin..begin + u64::from(part.length), checksum: None })
     }
 
-    /// The record in `frame`, the bytes of `begin..end`.
+    /// The record that begins `frame`, the bytes of `begin..end`.
     fn record_in<'a>(
         &self,
         frame: &'a [u8],
         begin: u64,
         end: u64,
-        from_index: bool,
+        authority: Authority,
     ) -> Result<Cow<'a, [u8]>> {
-        let outline = match Walk::new().finish(frame) {
+        let walk = match authority {
+            Authority::Scan => Walk::new(),
+            Authority::IndexFile | Authority::Caller => Walk::where_a_record_begins(),
+        };
+        let outline = match walk.finish(frame) {
             Ok(outline) => outline,
-            Err(fault) => return Err(self.not_a_record(&fault, begin, end, from_index)),
+            Err(fault) => return Err(self.not_a_record(&fault, begin, end, authority)),
         };
         if outline.length > self.options.limits.record {
             return Err(Limits::exceeded("record length", outline.length, self.options.limits.record)
@@ -406,8 +463,10 @@ impl Reader {
         Ok(layout::join(frame, &outline))
     }
 
-    fn not_a_record(&self, fault: &Fault, begin: u64, end: u64, from_index: bool) -> Error {
-        if from_index && fault.parts == 0 && matches!(fault.kind, FaultKind::Magic(_)) {
+    fn not_a_record(&self, fault: &Fault, begin: u64, end: u64, authority: Authority) -> Error {
+        let from_index = authority == Authority::IndexFile;
+        let begins = fault.parts > 0 || !matches!(fault.kind, FaultKind::Magic(_) | FaultKind::Inside(_));
+        if from_index && !begins {
             return self.stale(format!("the index file puts a record where none begins: {fault}")).at(begin);
         }
         if from_index && end < self.source.len() {
@@ -486,7 +545,23 @@ impl RecordReader for Reader {
 
     fn info(&self) -> Result<Info> {
         let mut info = Info::default();
-        self.trusted_index()?;
+        if let Some(index) = self.trusted_index()?
+            && let [first, more @ ..] = self.examine(index)?
+        {
+            let places = match more.len() {
+                0 => String::new(),
+                more => format!(", and there are {more} more such places"),
+            };
+            info.notices.push(Notice::at(
+                *first,
+                format!(
+                    "the index file {} leaves out the record at byte {first}{places}: what it leaves out has \
+                     no number, and comes only when the file is read in order; {} writes it anew",
+                    self.index_name(),
+                    hint::command("index", self.source.name())
+                ),
+            ));
+        }
         if let Some(Some(reason)) = self.distrust.get() {
             info.notices.push(Notice::new(format!(
                 "the index file {} {reason}; records are numbered by a scan instead",
@@ -517,7 +592,7 @@ impl RecordReader for Reader {
             return Err(error.in_record(index));
         }
         let mut end = ends.get(&begin).copied().unwrap_or_else(|| next.unwrap_or(length).min(length));
-        if end - begin > LONG_STRETCH && self.source.as_slice().is_none() {
+        if end - begin > LONG_STRETCH {
             // Positions say only where records begin: do not fetch what lies behind this one.
             end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
         }
@@ -534,8 +609,11 @@ impl RecordReader for Reader {
     }
 
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
-        let from_index = matches!(self.numbering.get(), Some(Ok(numbering)) if numbering.from_index);
-        self.record_in(frame, location.span.start, location.span.end, from_index)
+        let authority = match self.numbering.get() {
+            Some(Ok(numbering)) if numbering.from_index => Authority::IndexFile,
+            _ => Authority::Scan,
+        };
+        self.record_in(frame, location.span.start, location.span.end, authority)
             .map_err(|error| error.in_record(index))
     }
 

@@ -35,6 +35,8 @@ pub struct RecordScan {
     window: Window,
     record_limit: u64,
     search_payload: bool,
+    /// Somebody says that a record begins at the window's place.
+    strict: bool,
     /// Bytes of the last record, to be skipped before the next step.
     taken: u64,
     records: u64,
@@ -71,6 +73,7 @@ impl RecordScan {
             window,
             record_limit: options.limits.record,
             search_payload: options.notices,
+            strict: false,
             taken: 0,
             records: 0,
             ready: None,
@@ -79,6 +82,13 @@ impl RecordScan {
             unescaped: Unescaped::default(),
             last_fault: None,
         }
+    }
+
+    /// The same scan from a place of which somebody says that a record begins there: a middle or last
+    /// part is damage there, not a record.
+    pub(super) fn where_a_record_begins(mut self) -> Self {
+        self.strict = true;
+        self
     }
 
     /// Leaves the payloads unread where nobody wants to know about unescaped magics.
@@ -96,7 +106,7 @@ impl RecordScan {
     /// split record that the end of the file cuts off: the original takes it for the end.
     pub fn original_message(&self) -> Option<String> {
         match self.last_fault? {
-            FaultKind::Magic(_) => Some("Invalid RecordIO File".to_owned()),
+            FaultKind::Magic(_) | FaultKind::Inside(_) => Some("Invalid RecordIO File".to_owned()),
             FaultKind::HeaderCut(_) => Some("Inavlid RecordIO File".to_owned()),
             FaultKind::PayloadCut { need, .. } => Some(format!("Invalid RecordIO File upper_align={need}")),
             FaultKind::PartMissing => None,
@@ -126,7 +136,10 @@ impl RecordScan {
     fn walk(&mut self) -> Result<Step> {
         let begin = self.window.offset();
         let mut left = self.window.remaining();
-        let mut walk = Walk::new();
+        let mut walk = match std::mem::take(&mut self.strict) && self.records == 0 {
+            true => Walk::where_a_record_begins(),
+            false => Walk::new(),
+        };
         let mut want = PartHeader::SIZE;
         loop {
             let ahead = self.window.peek(want)?;
@@ -143,9 +156,7 @@ impl RecordScan {
                 }
                 Progress::Complete(mut outline) => {
                     if self.search_payload {
-                        let size = usize::try_from(outline.span).unwrap_or(usize::MAX);
-                        let record = ahead.get(..size).unwrap_or(ahead);
-                        layout::note_unescaped_magics(record, &mut outline);
+                        layout::note_unescaped_magics(ahead, &mut outline);
                     }
                     return Ok(Step::Record(outline));
                 }

@@ -206,6 +206,114 @@ fn a_long_stretch_is_not_fetched_for_a_short_record() {
     assert_eq!(reader.read(2).unwrap(), "ccc");
 }
 
+/// 3,000 records, record 1,501 in three parts, with their offsets.
+fn many() -> (Vec<Vec<u8>>, Vec<u8>, Vec<u64>) {
+    let magic = 0xced7_230a_u32.to_le_bytes();
+    let record = |number: u32| match number {
+        1501 => [b"the first", &[0; 3][..], &magic, b"middle..", &magic, b"the last"].concat(),
+        number => format!("record {number}").into_bytes(),
+    };
+    let records: Vec<Vec<u8>> = (0..3000).map(record).collect();
+    let data = written(&records.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let offsets = super::scan(&data).offsets;
+    assert_eq!(offsets.len(), records.len());
+    (records, data, offsets)
+}
+
+fn index_text(offsets: impl IntoIterator<Item = (usize, u64)>) -> String {
+    offsets.into_iter().map(|(key, offset)| format!("{key}\t{offset}\n")).collect()
+}
+
+/// Record `number`, or the kind of error, on every road by number.
+fn on_every_road(pair: &Pair, number: u64) -> Vec<(String, Result<Vec<u8>, ErrorKind>)> {
+    let mut roads = Vec::new();
+    for access in [Access::Auto, Access::Mapped, Access::Positional] {
+        let dataset =
+            anyrec::Dataset::open(&[pair.path()], &options(|options| options.access = access)).unwrap();
+        let mut buffer = [0; 100];
+        let mut add = |road: &str, outcome: anyrec::Result<Vec<u8>>| {
+            roads.push((format!("{road}, {access:?}"), outcome.map_err(|error| error.kind())));
+        };
+        add("read", dataset.read(number).map(Vec::from));
+        add("batch", dataset.read_batch(&[number]).map(|batch| batch.get(0).unwrap().to_vec()));
+        let into = dataset.read_into(&[number], &mut buffer, 2);
+        add("into", into.map(|offsets| buffer[..offsets[1] as usize].to_vec()));
+        add("lend", dataset.lend(&[number]).map(|lent| lent[0].to_vec()));
+        let source = open_file(&pair.path(), access).unwrap();
+        let reader = Reader::open(source, &OpenOptions::default()).unwrap();
+        let key = tags_of_number(&reader, number);
+        add("key", reader.by_key(&key).map(Vec::from));
+        let found = dataset.find_key(&key).and_then(|number| dataset.read(number.unwrap()));
+        add("find_key", found.map(Vec::from));
+        let dataset = Arc::new(dataset);
+        let selection = anyrec::loader::Selection::new(dataset, vec![number]).unwrap();
+        let plan = anyrec::loader::Plan::new(1, &anyrec::loader::PlanOptions::default()).unwrap();
+        let loader = anyrec::loader::Loader::new(Arc::new(selection), plan, Default::default());
+        let loaded = loader.and_then(|mut loader| loader.next_batch());
+        add("loader", loaded.map(|loaded| loaded.unwrap().records.get(0).unwrap().to_vec()));
+    }
+    roads
+}
+
+/// The key that the index file has for a record.
+fn tags_of_number(reader: &Reader, number: u64) -> Key {
+    let offset = reader.positions().unwrap().get(number).unwrap().frame;
+    reader.index().unwrap().unwrap().key_at(offset).unwrap()
+}
+
+#[test]
+fn a_record_ends_with_its_last_part_though_the_index_leaves_out_the_next() {
+    let (records, data, offsets) = many();
+    let without = offsets.iter().copied().enumerate().filter(|(number, _)| *number != 1502);
+    let pair = Pair::new(&data, &index_text(without));
+    // Only samples of the index are looked at, and the gap is not among them.
+    let reader = pair.open(&OpenOptions::default());
+    assert_eq!(reader.count().unwrap(), 2999);
+    for (road, record) in on_every_road(&pair, 1501) {
+        assert_eq!(record.as_ref(), Ok(&records[1501]), "{road}");
+    }
+    for (road, record) in on_every_road(&pair, 1502) {
+        assert_eq!(record.as_ref(), Ok(&records[1503]), "{road}");
+    }
+    let told = format!("leaves out the record at byte {}:", offsets[1502]);
+    let notices = reader.info().unwrap().notices;
+    assert!(notices.iter().any(|notice| notice.message.contains(&told)), "{notices:?}");
+    let report = anyrec::verify(pair.path(), &OpenOptions::default()).unwrap();
+    assert!(report.notices.iter().any(|notice| notice.message.contains("leaves out 1 of 3000 records")));
+}
+
+#[test]
+fn an_index_entry_inside_a_record_never_gives_half_of_it() {
+    let (_, data, offsets) = many();
+    let begin = offsets[1501];
+    // The middle part, and the last one.
+    for inside in [begin + 8 + 12, begin + 8 + 12 + 8 + 8] {
+        let mut entries: Vec<(usize, u64)> = offsets.iter().copied().enumerate().collect();
+        entries[1501].1 = inside;
+        let pair = Pair::new(&data, &index_text(entries.iter().copied()));
+        for (road, record) in on_every_road(&pair, 1501) {
+            assert_eq!(record, Err(ErrorKind::Stale), "{road}");
+        }
+        // Where the record is in the index too, its own bytes contradict the entry behind it.
+        entries[1501].1 = begin;
+        entries.insert(1502, (9999, inside));
+        let pair = Pair::new(&data, &index_text(entries));
+        for number in [1501, 1502] {
+            for (road, record) in on_every_road(&pair, number) {
+                assert_eq!(record, Err(ErrorKind::Stale), "record {number}: {road}");
+            }
+        }
+        let reader = pair.open(&OpenOptions::default());
+        assert_eq!(reader.read_at(inside).unwrap_err().kind(), ErrorKind::Corrupt);
+        let mut scan = reader.scan_from(inside).unwrap();
+        let Event::Damage(damage) = scan.next_event().unwrap() else { panic!("half a record") };
+        assert!(damage.reason.contains("where a record should begin"), "{}", damage.reason);
+        assert_eq!((damage.begin, damage.end), (inside, offsets[1502]));
+        assert_eq!(scan.original_message().as_deref(), Some("Invalid RecordIO File"));
+        assert!(matches!(scan.next_event().unwrap(), Event::Record(_)));
+    }
+}
+
 proptest! {
     #[test]
     fn index_files_come_back(entries in prop::collection::vec((any::<i128>(), any::<u64>()), 0..50)) {
