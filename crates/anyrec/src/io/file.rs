@@ -1,8 +1,9 @@
 //! Local files: mapped, or read at positions.
 
 use super::positional::PositionalFile;
+use super::publish::check_published;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use std::fs::File;
 use std::ops::Range;
@@ -31,10 +32,12 @@ pub enum Access {
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid).
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
+/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     let name = display_name(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
+    check_published(path)?;
     let mut how = File::options();
     how.read(true);
     #[cfg(target_os = "linux")]
@@ -142,6 +145,17 @@ impl LocalFile {
         Ok(())
     }
 
+    pub(super) fn check_still_named(&self) -> Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let open = self.file.metadata().map_err(|error| self.io_error("cannot inspect", error))?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => Ok(()),
+            _ => Err(Error::new(ErrorKind::Stale, "the file was replaced or removed while it was open")
+                .in_file(self.name.clone())
+                .with_hint("open it again")),
+        }
+    }
+
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         self.file.read_exact_at(buffer, offset).map_err(|error| match self.check_unchanged() {
             Err(cut_short) => cut_short,
@@ -238,6 +252,10 @@ impl ReadAt for MappedFile {
 
     fn check_unchanged(&self) -> Result<()> {
         self.common.check_unchanged()
+    }
+
+    fn check_still_named(&self) -> Result<()> {
+        self.common.check_still_named()
     }
 }
 

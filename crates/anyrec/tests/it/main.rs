@@ -14,8 +14,10 @@ mod golden_mxnet;
 mod loader;
 mod manifest;
 mod parts;
+mod publishing;
 mod repair;
 mod table;
+mod targets;
 
 #[global_allocator]
 static ALLOCATOR: allocation::Counting = allocation::Counting;
