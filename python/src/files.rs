@@ -153,7 +153,7 @@ pub fn index<'py>(
                 .with_hint("skip_damage=True indexes the intact records; repair() makes a sound file"));
         }
         let output = output.unwrap_or_else(|| path.with_extension("idx"));
-        let mut file = AtomicFile::create(&output, overwrite, Durability::Machine)?;
+        let mut file = AtomicFile::create_or_stream(&output, overwrite, Durability::Machine)?;
         file.append(&rebuilt.index.to_bytes()?)?;
         file.commit()?;
         Ok((output, rebuilt.index.len() as u64, rebuilt.reason))

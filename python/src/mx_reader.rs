@@ -39,6 +39,12 @@ impl Position {
         Ok(Position { reader, scan })
     }
 
+    /// An error if another file has the name by now.
+    fn check_still_named(&self) -> Result<()> {
+        use anyrec::format::RecordReader;
+        self.reader.source().check_still_named()
+    }
+
     fn seek(&mut self, offset: u64) -> Result<()> {
         self.scan = self.reader.scan_from(offset)?;
         Ok(())
@@ -125,6 +131,11 @@ impl MxReader {
     /// The offset at which the next record begins.
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.position.with(py, |position| Ok(position.scan.tell()))
+    }
+
+    /// An error if another file has the path by now: its index file is not this file's.
+    fn check_still_named(&self, py: Python<'_>) -> PyResult<()> {
+        self.position.with(py, |position| position.check_still_named())
     }
 
     /// Goes to an offset, which should be a record's.

@@ -4,12 +4,13 @@ use crate::errors::raised;
 use crate::handle::Handle;
 use crate::payload::Payload;
 use anyrec::format::mxnet::Writer;
-use anyrec::format::{IndexFile, WriteOptions};
+use anyrec::format::{IndexFile, Key, WriteOptions};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a `.rec` file, which appears (or is replaced) when it is closed. No index file.
+/// Writes a `.rec` file, which appears (or is replaced) when it is closed, together with its index
+/// file where one is named.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct MxWriter {
     path: PathBuf,
@@ -20,11 +21,11 @@ pub struct MxWriter {
 #[pymethods]
 impl MxWriter {
     #[new]
-    #[pyo3(signature = (path, *, overwrite = true))]
-    fn new(py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, index = None, overwrite = true))]
+    fn new(py: Python<'_>, path: PathBuf, index: Option<PathBuf>, overwrite: bool) -> PyResult<Self> {
         let mut options = WriteOptions::default();
         options.overwrite = overwrite;
-        options.index_file = Some(IndexFile::None);
+        options.index_file = Some(index.map_or(IndexFile::None, IndexFile::At));
         let writer = py.detach(|| Writer::create(&path, &options)).map_err(raised)?;
         Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
@@ -47,9 +48,14 @@ impl MxWriter {
         self.writer.is_closed(py)
     }
 
-    /// Adds a record and says its offset.
-    fn write(&self, py: Python<'_>, data: Payload) -> PyResult<u64> {
-        let offset = self.writer.with(py, |writer| writer.write(&data))?;
+    /// Adds a record, with its key's line in the index file if one is given, and says its offset.
+    #[pyo3(signature = (data, key = None))]
+    fn write(&self, py: Python<'_>, data: Payload, key: Option<Vec<u8>>) -> PyResult<u64> {
+        let key = key.map(|key| Key::Text(key.into()));
+        let offset = self.writer.with(py, |writer| match &key {
+            Some(key) => writer.write_with_key(key, &data),
+            None => writer.write(&data),
+        })?;
         self.count.fetch_add(1, Ordering::Relaxed);
         Ok(offset)
     }

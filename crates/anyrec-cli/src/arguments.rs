@@ -30,6 +30,7 @@ pub enum Command {
     Verify(cmd::verify::Verify),
     Repair(cmd::repair::Repair),
     Index(cmd::index::Index),
+    Finish(cmd::finish::Finish),
     Convert(cmd::convert::Convert),
     Shuffle(cmd::shuffle::Shuffle),
     Split(cmd::split::Split),

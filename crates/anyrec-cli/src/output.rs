@@ -5,6 +5,7 @@ use anyhow::Result;
 use anyrec::ErrorKind;
 use anyrec::format::Notice;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -19,17 +20,31 @@ pub enum Outcome {
 }
 
 /// Buffered standard output. Plain text goes in; styles are kept only where they are wanted.
-pub struct Out(BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>);
+pub struct Out(Option<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>>);
 
 impl Out {
     pub fn new() -> Self {
         let stdout = io::stdout().lock();
-        Out(BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(stdout)))
+        Out(Some(BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(stdout))))
+    }
+
+    /// For a command that wrote a file: where that went to standard output (`/dev/stdout`), what is
+    /// said about it goes to standard error.
+    pub fn about(output: &Path) -> Self {
+        let is_stdout = output.starts_with("/dev") || output.starts_with("/proc");
+        match is_stdout && output.canonicalize().ok() == Path::new("/dev/stdout").canonicalize().ok() {
+            true => Out(None),
+            false => Self::new(),
+        }
     }
 
     /// One line.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
-        Ok(writeln!(self.0, "{text}")?)
+        match &mut self.0 {
+            Some(out) => writeln!(out, "{text}")?,
+            None => tell(text),
+        }
+        Ok(())
     }
 
     /// One line of JSON.
@@ -38,8 +53,8 @@ impl Out {
     }
 
     /// Writes out what is buffered.
-    pub fn finish(mut self) -> Result<()> {
-        Ok(self.0.flush()?)
+    pub fn finish(self) -> Result<()> {
+        self.0.map_or(Ok(()), |mut out| Ok(out.flush()?))
     }
 }
 

@@ -84,6 +84,10 @@ impl Dataset {
             }
             files.push(file);
         }
+        if files.len() > 1 {
+            // A set that was replaced while it was opened would be half of each.
+            files.iter().try_for_each(|file| file.source.check_still_named())?;
+        }
         Ok(Dataset { files, options: options.clone(), starts: Once::new() })
     }
 

@@ -19,6 +19,15 @@ pub fn repair(file: &str) -> String {
     format!("`anyrec repair {} -o OUT`", shell_word(file))
 }
 
+/// What to do about an index file that is missing or does not fit, and which keys that gives.
+pub(crate) fn reindex(file: &str) -> String {
+    format!(
+        "{} makes one whose keys are the ids of the image headers where all differ, else record numbers; other \
+         keys cannot be recovered from the data",
+        command("index", file)
+    )
+}
+
 /// What to do about a damaged file.
 pub(crate) fn damaged(file: &str) -> String {
     format!("{} lists all damage, {} keeps the intact records", command("verify", file), repair(file))

@@ -102,7 +102,7 @@ pub fn repair(
     for content in &report.contents {
         if let Content::Trailer(trailer) = content {
             writer.set_trailer(trailer)?;
-            if !report.is_sound() {
+            if !report.damage.is_empty() {
                 notices.push(Notice::new(
                     "the trailer was kept as it is: if it is an index of positions, it fits the damaged file only",
                 ));
@@ -121,7 +121,7 @@ fn lost_tree(
     options: &OpenOptions,
     report: &Report,
 ) -> Result<Option<Vec<u8>>> {
-    if format.id() != ffrecord::FORMAT.id() || report.is_sound() || report.records == 0 {
+    if format.id() != ffrecord::FORMAT.id() || report.damage.is_empty() || report.records == 0 {
         return Ok(None);
     }
     let mut lenient = options.clone();

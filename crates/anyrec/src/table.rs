@@ -110,6 +110,7 @@ impl Table {
             return Ok(None);
         }
         let table = Self::load(data)?;
+        source.check_still_named()?;
         if table.format != format.id() {
             return Err(
                 stale(data, "the table is for another format").expected_found(format.id(), &table.format)

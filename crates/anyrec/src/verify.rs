@@ -58,9 +58,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, neither with the file nor with its index file or table.
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty()
+        self.damage.is_empty() && !self.notices.iter().any(|notice| notice.is_stale)
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn verify_in_parts(
     if let Some(path) = source.path().filter(|path| Table::path_for(path).exists())
         && let Err(error) = Table::load(path)
     {
-        report.notices.push(Notice::new(error.to_string()));
+        report.notices.push(Notice::new(error.to_string()).stale());
     }
     Ok(report)
 }

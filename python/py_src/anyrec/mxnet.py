@@ -30,7 +30,6 @@ import warnings
 import weakref
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -168,7 +167,7 @@ class MXRecordIO:
             raise ValueError(f"Invalid flag {self.flag}")
         with _original_errors():
             if self.flag == "w":
-                self.handle = _anyrec.MxWriter(self.uri)
+                self.handle = self._writer()
             else:
                 self.handle = _anyrec.MxReader(self.uri)
         self.writable = self.flag == "w"
@@ -176,6 +175,9 @@ class MXRecordIO:
         self.is_open = True
         if self.writable:
             _open_writers.add(self)
+
+    def _writer(self) -> _anyrec.MxWriter:
+        return _anyrec.MxWriter(self.uri)
 
     def close(self) -> None:
         """Closes the file; a second time is fine. A file being written appears now."""
@@ -208,14 +210,14 @@ class MXRecordIO:
         """Adds a record: anything with the buffer protocol, or a text, which is stored as UTF-8."""
         self._append(buf)
 
-    def _append(self, buf: Buffer | str) -> int:
-        """Adds a record and says its offset."""
+    def _append(self, buf: Buffer | str, key: bytes | None = None) -> int:
+        """Adds a record, under a key where there is an index file, and says its offset."""
         assert self.writable, "the file is open to be read: it cannot be written"
         self._check_pid(allow_reset=False)
         assert isinstance(self.handle, _anyrec.MxWriter)
         data = _bytes_of(buf)
         with _original_errors():
-            return self.handle.write(data)
+            return self.handle.write(data, key)
 
     def read(self) -> bytes | None:
         """The next record, ``None`` at the end (again and again).
@@ -327,7 +329,6 @@ class MXIndexedRecordIO(MXRecordIO):
         self.idx = {}
         self.keys = []
         self.key_type = key_type
-        self._lines: list[str] = []
         super().__init__(uri, flag)
 
     def open(self) -> None:
@@ -335,11 +336,13 @@ class MXIndexedRecordIO(MXRecordIO):
         super().open()
         self.idx = {}
         self.keys = []
-        self._lines = []
         if self.writable:
             return
         try:
             self._read_index()
+            # Index files get their names after their data: this one is of the data that is open.
+            with _original_errors():
+                self._reader().check_still_named()
         except BaseException:
             super()._finish(keep=False)
             raise
@@ -359,11 +362,8 @@ class MXIndexedRecordIO(MXRecordIO):
                 self.idx[key] = offset
                 self.keys.append(key)
 
-    def _finish(self, *, keep: bool) -> None:
-        write_index = keep and self.is_open and self.writable and self.pid == os.getpid()
-        super()._finish(keep=keep)
-        if write_index:
-            _write_whole(self.idx_path, "".join(self._lines))
+    def _writer(self) -> _anyrec.MxWriter:
+        return _anyrec.MxWriter(self.uri, index=self.idx_path)
 
     def seek(self, idx: Any) -> None:
         """Goes to the record of a key; in a forked child the file is opened anew."""
@@ -391,8 +391,7 @@ class MXIndexedRecordIO(MXRecordIO):
         name = str(key)
         if "\t" in name or "\n" in name or "\r" in name:
             raise ValueError(f"a key cannot hold a tab or a line break: {key!r}")
-        position = self._append(buf)
-        self._lines.append(f"{name}\t{position}\n")
+        position = self._append(buf, name.encode("utf-8", "surrogateescape"))
         self.idx[key] = position
         self.keys.append(key)
 
@@ -400,22 +399,6 @@ class MXIndexedRecordIO(MXRecordIO):
         """How many keys there are."""
         return len(self.keys)
 
-
-def _write_whole(path: str, text: str) -> None:
-    """Writes a text file that appears whole or not at all."""
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        # A device or a pipe cannot be replaced.
-        target.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
-        return
-    target = target.resolve()
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]

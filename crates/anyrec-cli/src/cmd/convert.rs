@@ -146,7 +146,10 @@ pub fn run(
 
 /// Says what was written.
 pub fn report(conversion: &Conversion, as_json: bool) -> Result<Outcome> {
-    let mut out = Out::new();
+    let mut out = match conversion.outputs.first() {
+        Some((path, _)) => Out::about(path),
+        None => Out::new(),
+    };
     if as_json {
         let outputs: Vec<_> = conversion
             .outputs

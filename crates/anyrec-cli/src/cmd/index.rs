@@ -61,10 +61,17 @@ impl Index {
                     .into());
             }
             let path = self.output.unwrap_or_else(|| self.path.with_extension("idx"));
-            let mut file = AtomicFile::create(&path, self.force, Durability::Machine)?;
+            let mut file = AtomicFile::create_or_stream(&path, self.force, Durability::Machine)?;
+            let mut reason = rebuilt.reason;
+            // What cannot be read has no keys to compare.
+            let old = path.is_file().then(|| IndexFile::load(&path, options.access, None).ok()).flatten();
+            if let Some(changed @ 1..) = old.map(|old| rebuilt.index.keys_unlike(&old)) {
+                let records = term::plural(changed, "record");
+                reason.push_str(&format!("; {records} had another key in the index file that was replaced"));
+            }
             file.append(&rebuilt.index.to_bytes()?)?;
             file.commit()?;
-            (path, rebuilt.index.len() as u64, rebuilt.reason, rebuilt.damaged_stretches > 0)
+            (path, rebuilt.index.len() as u64, reason, rebuilt.damaged_stretches > 0)
         } else {
             if self.output.is_some() {
                 bail!("--output is for MXNet's index files: a table always stands beside its file");
@@ -74,7 +81,7 @@ impl Index {
             (table.save(&self.path)?, table.positions().len(), reason, false)
         };
         drop(progress);
-        let mut out = Out::new();
+        let mut out = Out::about(&path);
         if self.json {
             out.json(&json!({"path": super::path_json(&path), "records": entries, "reason": reason}))?;
         } else {

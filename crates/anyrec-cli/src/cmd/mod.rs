@@ -4,6 +4,7 @@ pub mod cat;
 pub mod completions;
 pub mod convert;
 pub mod demo;
+pub mod finish;
 pub mod im2rec;
 pub mod index;
 pub mod info;
@@ -43,6 +44,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Verify(command) => command.run(),
         Command::Repair(command) => command.run(),
         Command::Index(command) => command.run(),
+        Command::Finish(command) => command.run(),
         Command::Convert(command) => command.run(),
         Command::Shuffle(command) => command.run(),
         Command::Split(command) => command.run(),

@@ -53,7 +53,7 @@ impl Pack {
         drop(progress);
         // The last record is the tree.
         let files = written.records.saturating_sub(1);
-        let mut out = Out::new();
+        let mut out = Out::about(&self.output);
         if self.json {
             out.json(
                 &json!({"path": super::path_json(&self.output), "files": files, "bytes": written.bytes}),

@@ -47,7 +47,7 @@ impl Repair {
         let repair = anyrec::repair(&self.input, &self.output, &settings, &mut |offset| progress.at(offset))?;
         drop(progress);
         let (report, written) = (&repair.report, &repair.written);
-        let mut out = Out::new();
+        let mut out = Out::about(&self.output);
         if self.json {
             let mut value = to_json(report);
             if let Some(object) = value.as_object_mut() {
@@ -77,7 +77,7 @@ impl Repair {
         out.finish()?;
         tell_notices(&report.file, &report.notices);
         tell_notices("", &written.notices);
-        Ok(if report.is_sound() { Outcome::Sound } else { Outcome::Damage })
+        Ok(if report.damage.is_empty() { Outcome::Sound } else { Outcome::Damage })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::output::Outcome;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use anyrec::Dataset;
-use anyrec::convert::{Conversion, ConvertOptions, Shards, select};
+use anyrec::convert::{ConvertOptions, Shards, select_parts};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -62,19 +62,14 @@ impl Split {
             let dataset = Dataset::open(&self.inputs, &options.open)?;
             let bounds = bounds(&self.ratio, dataset.len()?)?;
             let progress = Progress::records("split", dataset.len()?);
-            let mut whole = Conversion::default();
+            let mut parts = Vec::new();
             for (number, range) in bounds.windows(2).enumerate() {
                 let &[begin, end] = range else { continue };
                 let name = self.names.get(number).cloned().unwrap_or_else(|| number.to_string());
-                let path = with_suffix(&self.output, &name);
-                let numbers = (0..usize::try_from(end - begin)?).map(|offset| begin + offset as u64);
-                let part =
-                    select(&dataset, numbers, &path, to, &options, &mut |done| progress.at(begin + done))?;
-                whole.records += part.records;
-                whole.outputs.extend(part.outputs);
-                whole.notices.extend(part.notices);
+                let numbers = (0..usize::try_from(end - begin)?).map(move |offset| begin + offset as u64);
+                parts.push((with_suffix(&self.output, &name), numbers));
             }
-            whole
+            select_parts(&dataset, parts, to, &options, &mut |done| progress.at(done))?
         };
         report(&conversion, self.json)
     }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// Read every byte and report all damage
 ///
-/// Several files are read in parallel. Exit code 0: all sound; 1: damage; 2: a file could not be
-/// read.
+/// Several files are read in parallel. Exit code 0: all sound; 1: damage, or an index file or table
+/// that does not fit its file (stale); 2: a file could not be read.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// Files, directories, glob patterns, or - for standard input
@@ -85,10 +85,11 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
         (_, 0) => ", framing checked (records have no checksums here)".to_owned(),
         (_, verified) => format!(", {} with checksums that hold", term::count(verified)),
     };
-    if report.is_sound() {
+    if report.damage.is_empty() {
+        let (colour, verdict) =
+            if report.is_sound() { (term::GREEN, "sound") } else { (term::YELLOW, "stale") };
         out.line(format!(
-            "{}sound{}  {name}: {}, {what}{proof}",
-            term::GREEN,
+            "{colour}{verdict}{}  {name}: {}, {what}{proof}",
             term::RESET,
             report.format.name()
         ))?;
@@ -112,7 +113,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
         }
     }
     tell_notices(name, &report.notices);
-    if report.records > 0 && !report.is_sound() && name != super::STDIN {
+    if report.records > 0 && !report.damage.is_empty() && name != super::STDIN {
         let kept = term::plural(report.records, "record");
         tell_hint(&format!("{} keeps what is intact ({kept})", anyrec::hint::repair(name)));
     }
@@ -141,7 +142,7 @@ pub fn to_json(report: &Report) -> Value {
         "damage_bytes": report.damage_bytes,
         "damage": damage,
         "unlisted_damage": report.unlisted_damage,
-        "notices": report.notices.iter().map(|notice| json!({"offset": notice.offset, "message": notice.message})).collect::<Vec<_>>(),
+        "notices": report.notices.iter().map(|notice| json!({"offset": notice.offset, "message": notice.message, "stale": notice.is_stale})).collect::<Vec<_>>(),
     })
 }
 

@@ -60,3 +60,25 @@ fn interrupted_demonstration_removes_its_folder() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(names_in(&temporary), [""; 0]);
 }
+
+#[test]
+fn interrupt_while_files_get_their_names_leaves_no_hidden_file() {
+    let session = Session::new();
+    std::fs::copy(golden("mxnet/indexed_int.rec"), session.path("in.rec")).unwrap();
+    std::fs::copy(golden("mxnet/indexed_int.idx"), session.path("in.idx")).unwrap();
+    let mut interrupted = 0;
+    for round in 0..150 {
+        let mut child = session
+            .command(&["convert", "in.rec", "out.rec", "--force", "--shards", "4"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From before it begins until after it has ended.
+        std::thread::sleep(Duration::from_micros(round * 200));
+        interrupt(&child);
+        interrupted += u64::from(child.wait().unwrap().code() != Some(0));
+        let hidden: Vec<String> = session.files().into_iter().filter(|name| name.starts_with('.')).collect();
+        assert_eq!(hidden, [""; 0], "round {round}");
+    }
+    assert!(interrupted > 10, "only {interrupted} were interrupted");
+}

@@ -135,3 +135,32 @@ fn input_that_ends_early_is_damage() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).starts_with("damage stdin:"), "{}", text(&output.stdout));
 }
+
+#[test]
+fn standard_output_and_pipes_are_written_to_where_the_format_can_be_streamed() {
+    let mut session = Session::with(&["mxnet/img_png.rec", "mxnet/indexed_int.rec", "mxnet/indexed_int.idx"]);
+    session.run("convert img_png.rec out.grail-rio");
+    let output =
+        session.command(&["convert", "img_png.rec", "/dev/stdout", "--to", "grail"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, session.read("out.grail-rio"));
+    assert!(text(&output.stderr).starts_with("wrote"), "{}", text(&output.stderr));
+    // A file that standard output is appended to is written to, not replaced.
+    session.write("log", "before ");
+    let log = File::options().append(true).open(session.path("log")).unwrap();
+    let status = session
+        .command(&["convert", "img_png.rec", "/dev/stdout", "--to", "grail", "--force"])
+        .stdout(log)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(session.read("log"), [b"before ", session.read("out.grail-rio").as_slice()].concat());
+    // Keys have no place to go to, and other formats cannot be written this way.
+    for line in [
+        "convert indexed_int.rec /dev/null --to mxnet",
+        "convert img_png.rec /dev/null --to ffrecord --force",
+    ] {
+        session.run(line);
+    }
+    assert_snapshot!(session.transcript());
+}

@@ -208,7 +208,8 @@ fn indices_are_written_where_the_format_has_them() {
 #[test]
 fn help_explains_every_command() {
     let mut session = Session::new();
-    let commands = ["info", "ls", "cat", "verify", "repair", "index", "convert", "shuffle", "split", "merge"];
+    let commands =
+        ["info", "ls", "cat", "verify", "repair", "index", "finish", "convert", "shuffle", "split", "merge"];
     for command in commands.into_iter().chain(["pack", "unpack", "im2rec", "completions", "man", "demo"]) {
         session.run(&format!("{command} --help"));
     }

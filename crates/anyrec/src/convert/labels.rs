@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     self, ElementType, Format, Label, RecordReader, RecordWriter, Tags, WriteOptions, Written,
 };
-use crate::io::ReadAt;
+use crate::io::{FileSet, ReadAt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,8 +46,9 @@ impl LabelWriter {
         self.writer.append(&bytes, &Tags::none()).map(drop)
     }
 
-    pub(super) fn finish(self) -> Result<(PathBuf, Written)> {
-        Ok((self.path, self.writer.finish()?))
+    pub(super) fn complete(self) -> Result<(PathBuf, Written, FileSet)> {
+        let (written, files) = self.writer.complete()?;
+        Ok((self.path, written, files))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::format::{
     WriteOptions, Written,
 };
 use crate::input::Input;
-use crate::io::{ReadAt, display_name};
+use crate::io::{FileSet, ReadAt, display_name};
 use crate::scan_ahead::scan_ahead;
 use sink::Sink;
 use std::path::{Path, PathBuf};
@@ -80,8 +80,8 @@ pub struct Conversion {
 ///
 /// # Errors
 /// Damage (unless `options.open.skip_damage`), a record the output's format cannot hold, an
-/// existing output (unless `options.write.overwrite`), or what the system says. Outputs that were
-/// not complete by then do not appear.
+/// existing output (unless `options.write.overwrite`), or what the system says. No output appears
+/// then: several are published together, when all are complete.
 pub fn convert(
     mut inputs: Vec<Input>,
     output: &Path,
@@ -156,7 +156,9 @@ pub fn convert(
     if let Some(labels) = &labels {
         labels.check_all_used(sink.result.records)?;
     }
-    sink.finish()
+    let (conversion, files) = sink.complete()?;
+    files.publish()?;
+    Ok(conversion)
 }
 
 /// Writes the records of these numbers of a dataset, in this order, to `output`: shuffling,
@@ -172,6 +174,43 @@ pub fn select(
     options: &ConvertOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Conversion> {
+    select_parts(dataset, vec![(output.to_owned(), numbers)], to, options, progress)
+}
+
+/// [`select`] into several files, which are published together.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_parts(
+    dataset: &Dataset,
+    parts: Vec<(PathBuf, impl ExactSizeIterator<Item = u64>)>,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Conversion> {
+    let mut whole = Conversion::default();
+    let mut all_files = FileSet::default();
+    for (output, numbers) in parts {
+        let before = whole.records;
+        let (part, files) =
+            select_part(dataset, numbers, &output, to, options, &mut |done| progress(before + done))?;
+        all_files.append(files);
+        whole.records += part.records;
+        whole.outputs.extend(part.outputs);
+        whole.notices.extend(part.notices);
+    }
+    all_files.publish()?;
+    Ok(whole)
+}
+
+fn select_part(
+    dataset: &Dataset,
+    numbers: impl ExactSizeIterator<Item = u64>,
+    output: &Path,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Conversion, FileSet)> {
     let mut write = options.write.clone();
     if let (Some(first), true) = (dataset.readers().next(), dataset.format().id() == to.id()) {
         let source = first.source();
@@ -193,7 +232,7 @@ pub fn select(
         sink.append(&record, &tags).map_err(|error| error.in_record(number))?;
         progress(done as u64 + 1);
     }
-    sink.finish()
+    sink.complete()
 }
 
 /// Gives every intact record of a scan, with its key, to a writer of the same format; `instead` is

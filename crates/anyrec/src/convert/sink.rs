@@ -3,9 +3,13 @@
 use super::labels::LabelWriter;
 use super::{Conversion, ConvertOptions, Shards};
 use crate::error::{Error, Result};
-use crate::format::{Format, RecordWriter, Tags, WriteOptions};
+use crate::format::{Format, Notice, RecordWriter, Tags, WriteOptions};
+use crate::io::{FileSet, display_name};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// Complete files that are kept open, so that a kill leaves nothing behind; more are closed.
+const MOST_OPEN: usize = 128;
 
 /// Writes records to one file, or to several as [`Shards`] says.
 pub(super) struct Sink<'a> {
@@ -19,6 +23,8 @@ pub(super) struct Sink<'a> {
     /// (records, bytes of records) in the current shard.
     in_shard: (u64, u64),
     labels: Option<LabelWriter>,
+    /// What is complete: published together, at the end.
+    files: FileSet,
     pub(super) result: Conversion,
 }
 
@@ -45,6 +51,7 @@ impl<'a> Sink<'a> {
             writer: None,
             in_shard: (0, 0),
             labels: LabelWriter::create(options)?,
+            files: FileSet::default(),
             result: Conversion::default(),
         };
         // An output that cannot be is refused before anything is read.
@@ -89,7 +96,11 @@ impl<'a> Sink<'a> {
 
     fn close_shard(&mut self) -> Result<()> {
         if let Some((path, writer)) = self.writer.take() {
-            let written = writer.finish()?;
+            let (written, files) = writer.complete()?;
+            self.files.append(files);
+            if self.files.len() > MOST_OPEN {
+                self.files = std::mem::take(&mut self.files).close_files()?;
+            }
             for notice in &written.notices {
                 // Shards tend to say the same thing.
                 if !self.result.notices.contains(notice) {
@@ -117,7 +128,8 @@ impl<'a> Sink<'a> {
         self.output.with_file_name(name)
     }
 
-    pub(super) fn finish(mut self) -> Result<Conversion> {
+    /// Completes all files; they get their names when the set is published.
+    pub(super) fn complete(mut self) -> Result<(Conversion, FileSet)> {
         // Promised shards appear even if the records ran out, and so does an empty output.
         let promised = match self.shards {
             Shards::Count(count) => count,
@@ -128,10 +140,18 @@ impl<'a> Sink<'a> {
             self.writer()?;
             self.close_shard()?;
         }
-        if let Some(labels) = self.labels {
-            let (path, written) = labels.finish()?;
+        if let Some(labels) = self.labels.take() {
+            let (path, written, files) = labels.complete()?;
+            self.files.append(files);
             self.result.outputs.push((path, written));
         }
-        Ok(self.result)
+        let next = self.shard_path(promised.max(self.result.outputs.len() as u64));
+        if matches!(self.shards, Shards::Bytes(_)) && next.exists() {
+            self.result.notices.push(Notice::new(format!(
+                "{} is there too, and is not of these files: remove it if it is of an older set",
+                display_name(&next)
+            )));
+        }
+        Ok((self.result, self.files))
     }
 }

@@ -154,16 +154,25 @@ pub struct Notice {
     pub offset: Option<u64>,
     /// What, as one sentence.
     pub message: String,
+    /// It is about a file beside this one that does not fit it: an index file that leads to no
+    /// record, or a table of other data. The records are intact, but not all are found by it.
+    pub is_stale: bool,
 }
 
 impl Notice {
     /// A notice about the file as a whole.
     pub fn new(message: impl Into<String>) -> Self {
-        Notice { offset: None, message: message.into() }
+        Notice { offset: None, message: message.into(), is_stale: false }
     }
 
     /// A notice about a place.
     pub fn at(offset: u64, message: impl Into<String>) -> Self {
-        Notice { offset: Some(offset), message: message.into() }
+        Notice { offset: Some(offset), ..Self::new(message) }
+    }
+
+    /// The same notice, about a file beside this one that does not fit it.
+    #[must_use]
+    pub fn stale(self) -> Self {
+        Notice { is_stale: true, ..self }
     }
 }

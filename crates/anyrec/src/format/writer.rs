@@ -3,6 +3,7 @@
 use super::Notice;
 use super::value::Tags;
 use crate::error::{Error, Result};
+use crate::io::FileSet;
 
 /// Writes records to a new file. The file gets its name in [`finish`](RecordWriter::finish) and
 /// not before: a writer that is dropped, or whose process dies, leaves the old file or none.
@@ -29,11 +30,22 @@ pub trait RecordWriter: Send {
         Err(Error::unsupported("the format has no trailer"))
     }
 
+    /// Completes the file, or files, without giving them their names: [`FileSet::publish`] does,
+    /// for the files of several writers together.
+    ///
+    /// # Errors
+    /// What the system says, or what is still missing; then no file appears.
+    fn complete(self: Box<Self>) -> Result<(Written, FileSet)>;
+
     /// Completes the file and gives it its name.
     ///
     /// # Errors
     /// What the system says, or what is still missing; then the file does not appear.
-    fn finish(self: Box<Self>) -> Result<Written>;
+    fn finish(self: Box<Self>) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
 }
 
 /// What a writer wrote.

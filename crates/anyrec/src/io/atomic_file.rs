@@ -1,14 +1,16 @@
 //! Files that appear whole or not at all.
 
 use super::file::display_name;
-use crate::error::{Error, ErrorKind, Result};
+use super::publish::FileSet;
+use super::target::{Replaced, Target, folder};
+use super::unnamed::{Complete, Unnamed};
+use crate::error::{Error, Result};
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use tempfile::{NamedTempFile, TempPath};
 
 /// What a finished file survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,9 +27,12 @@ pub enum Durability {
 /// A file under construction: a temporary file in the target's folder that takes the target's
 /// name in [`commit`](AtomicFile::commit), and vanishes if it is dropped before.
 ///
+/// Only regular files are replaced; the new one keeps the mode and, where permitted, the owner of
+/// the old one. Behind a link the link's target is replaced.
+///
 /// Where the system can make files without a name (Linux, on most file systems), a process that
 /// is killed leaves nothing behind; elsewhere it may leave a hidden file ending in `.partial`, which
-/// [`remove_partial_files`] removes if it is called in time.
+/// [`remove_partial_files`](super::remove_partial_files) removes if it is called in time.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: Unnamed,
@@ -59,32 +64,53 @@ impl AtomicFile {
     /// Starts a file that will be called `target`.
     ///
     /// # Errors
-    /// [`Exists`](ErrorKind::Exists) when the target is there and `overwrite` is false;
-    /// otherwise what the system says.
+    /// [`Exists`](crate::ErrorKind::Exists) when the target is there and `overwrite` is false;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
+    /// system says.
     pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
-        if !overwrite && target.symlink_metadata().is_ok() {
-            return Err(Self::exists(target));
+        match Target::find(target, overwrite)? {
+            Target::File { path, replaced } => Self::start(path, replaced, overwrite, durability),
+            Target::Stream(path) => Err(Error::invalid(
+                "is a device or a pipe, and a file of this format cannot be written as a stream",
+            )
+            .in_file(display_name(&path))
+            .with_hint("write it to a regular file first")),
         }
-        if target.file_name().is_none() {
-            return Err(Error::invalid("is not the name of a file").in_file(display_name(target)));
+    }
+
+    /// As [`create`](AtomicFile::create), for formats that are written from front to back: bytes
+    /// for a device or a pipe are written to it at once, and it is never replaced.
+    ///
+    /// # Errors
+    /// As [`create`](AtomicFile::create).
+    pub fn create_or_stream(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
+        match Target::find(target, overwrite)? {
+            Target::File { path, replaced } => Self::start(path, replaced, overwrite, durability),
+            Target::Stream(path) => {
+                let stream = super::target::open_stream(&path)?;
+                Ok(Self::over(Unnamed::Stream(Arc::new(stream)), path, overwrite, durability))
+            }
         }
-        // Behind a link the file itself is replaced, not the link.
-        let target = if overwrite {
-            target.canonicalize().unwrap_or_else(|_| target.to_owned())
-        } else {
-            target.to_owned()
-        };
+    }
+
+    fn start(
+        target: PathBuf,
+        replaced: Option<Replaced>,
+        overwrite: bool,
+        durability: Durability,
+    ) -> Result<Self> {
+        let failed = |error| Error::io("cannot create", error).in_file(display_name(&target));
         // Said here, as a temporary file's name would be in the system's own words.
-        std::fs::metadata(folder(&target))
-            .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?;
-        let file = match nameless(folder(&target)) {
-            Some(file) => Unnamed::Nameless(Arc::new(file)),
-            None => partial()
-                .tempfile_in(folder(&target))
-                .map(Unnamed::partial)
-                .map_err(|error| Error::io("cannot create", error).in_file(display_name(&target)))?,
-        };
-        Ok(AtomicFile {
+        std::fs::metadata(folder(&target)).map_err(failed)?;
+        let file = Unnamed::create(folder(&target)).map_err(failed)?;
+        if let Some(replaced) = replaced {
+            replaced.pass_on(file.file()).map_err(failed)?;
+        }
+        Ok(Self::over(file, target, overwrite, durability))
+    }
+
+    fn over(file: Unnamed, target: PathBuf, overwrite: bool, durability: Durability) -> Self {
+        AtomicFile {
             file,
             buffer: Vec::new(),
             offset: 0,
@@ -93,7 +119,12 @@ impl AtomicFile {
             target,
             overwrite,
             durability,
-        })
+        }
+    }
+
+    /// Whether this is a stream, which has no name to get.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.file, Unnamed::Stream(_))
     }
 
     /// The name the file will have.
@@ -187,6 +218,9 @@ impl AtomicFile {
     /// last one, this one does: several files written at once do not wait for that one thread.
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
+        if self.is_stream() {
+            return self.write_buffer();
+        }
         let mut next = Vec::new();
         if let Some(behind) = self.behind.take() {
             match behind.written.try_recv() {
@@ -238,7 +272,12 @@ impl AtomicFile {
 
     fn write_at(&mut self, data: &[u8], offset: u64) -> Result<()> {
         self.check()?;
-        self.file.file().write_all_at(data, offset).map_err(|error| self.write_error(error))
+        let written = match &self.file {
+            Unnamed::Stream(stream) if offset == self.offset => stream.as_ref().write_all(data),
+            Unnamed::Stream(_) => Err(io::Error::other("a stream is written from front to back")),
+            file => file.file().write_all_at(data, offset),
+        };
+        written.map_err(|error| self.write_error(error))
     }
 
     /// Whoever goes on after an error gets another one.
@@ -254,36 +293,39 @@ impl AtomicFile {
     /// Gives the file its name. Until this returns, the old file (or none) has it.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](ErrorKind::Exists) when somebody else made the target
+    /// What the system says; [`Exists`](crate::ErrorKind::Exists) when somebody else made the target
     /// meanwhile and `overwrite` is false.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        FileSet::of(self.complete()?).publish()
+    }
+
+    /// Writes everything out and syncs it: what is left to do is to give the file its name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn complete(mut self) -> Result<CompleteFile> {
         self.flush()?;
         let name = self.name();
-        let failed = |error| Error::io("cannot finish", error).in_file(name.clone());
-        let file = self.file;
-        if self.durability == Durability::Machine {
-            file.file().sync_all().map_err(failed)?;
+        let AtomicFile { file, target, overwrite, durability, .. } = self;
+        if durability == Durability::Machine && !matches!(file, Unnamed::Stream(_)) {
+            file.file().sync_all().map_err(|error| Error::io("cannot finish", error).in_file(name))?;
         }
-        file.give_name(&self.target, self.overwrite).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Self::exists(&self.target),
-            _ => failed(error),
-        })?;
-        if self.durability == Durability::Machine {
-            File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        }
-        Ok(())
+        Ok(CompleteFile { file: file.complete(), target, overwrite, durability })
     }
 
     fn write_error(&mut self, error: io::Error) -> Error {
         self.failed = true;
         Error::io("cannot write", error).in_file(self.name())
     }
+}
 
-    fn exists(target: &Path) -> Error {
-        Error::new(ErrorKind::Exists, "exists already")
-            .in_file(display_name(target))
-            .with_hint("choose another name, or allow overwriting (`--force` on the command line)")
-    }
+/// A file that is complete and synced, and has no name yet: [`FileSet`] publishes it.
+#[derive(Debug)]
+pub struct CompleteFile {
+    pub(super) file: Complete,
+    pub(super) target: PathBuf,
+    pub(super) overwrite: bool,
+    pub(super) durability: Durability,
 }
 
 impl Behind {
@@ -297,125 +339,10 @@ impl Behind {
     }
 }
 
-/// A file that has not got its name yet.
-#[derive(Debug)]
-enum Unnamed {
-    /// Has no name at all: gone with the process.
-    Nameless(Arc<File>),
-    /// Has a hidden name of its own: removed on drop, not on a kill.
-    Partial(Listed, Arc<File>, TempPath),
-}
-
-/// Hidden names in use.
-static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Removes the hidden files of this process that have not got their names yet: for a handler of
-/// Ctrl-C, which ends the process without dropping anything. Writers still at work fail.
-pub fn remove_partial_files() {
-    for path in PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // It may have got its name, or be gone, by now.
-        let _ = std::fs::remove_file(path);
-    }
-}
-
-/// A name that stands in [`PARTIAL_FILES`] as long as this lives.
-#[derive(Debug)]
-struct Listed(PathBuf);
-
-impl Listed {
-    fn new(path: &Path) -> Self {
-        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
-        Listed(path.to_owned())
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
-    }
-}
-
-impl Unnamed {
-    fn partial(file: NamedTempFile) -> Self {
-        let (file, path) = file.into_parts();
-        Unnamed::Partial(Listed::new(&path), Arc::new(file), path)
-    }
-
-    fn file(&self) -> &Arc<File> {
-        match self {
-            Unnamed::Nameless(file) | Unnamed::Partial(_, file, _) => file,
-        }
-    }
-
-    fn give_name(self, target: &Path, overwrite: bool) -> io::Result<()> {
-        match self {
-            Unnamed::Nameless(file) if !overwrite => link(&file, target),
-            // Linking never replaces a file and renaming does: link to a fresh name, rename that.
-            Unnamed::Nameless(file) => {
-                let mut listed = None;
-                let hidden = partial().make_in(folder(target), |path| {
-                    listed = Some(Listed::new(path));
-                    link(&file, path)
-                })?;
-                hidden.into_temp_path().persist(target).map_err(|error| error.error)
-            }
-            Unnamed::Partial(_listed, _, path) if overwrite => {
-                path.persist(target).map_err(|error| error.error)
-            }
-            Unnamed::Partial(_listed, _, path) => path.persist_noclobber(target).map_err(|error| error.error),
-        }
-    }
-}
-
-/// How hidden temporary names are made: `.anyrec-RANDOM.partial`.
-fn partial() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder
-        .prefix(".anyrec-")
-        .suffix(".partial")
-        // What a plain `open` asks for; the process's umask takes its share.
-        .permissions(std::fs::Permissions::from_mode(0o666));
-    builder
-}
-
-/// A file without a name in that folder, where the system has such a thing.
-#[cfg(target_os = "linux")]
-fn nameless(folder: &Path) -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    // `link` needs it, and finding that out at the end would be too late.
-    Path::new("/proc/self/fd").exists().then_some(())?;
-    File::options().read(true).write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn nameless(_folder: &Path) -> Option<File> {
-    None
-}
-
-/// Gives a file without a name the name `path`, unless that is taken.
-fn link(file: &File, path: &Path) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    use std::os::unix::ffi::OsStrExt;
-    let from = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let to = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: both strings end in a zero byte and live through the call; the descriptor is open.
-    let answer = unsafe {
-        libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
-    };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The folder a file stands in.
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_dropped_file_leaves_the_old_one_and_no_litter() {
@@ -427,24 +354,6 @@ mod tests {
         drop(file);
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn partial_files_are_listed_until_they_are_committed_or_dropped() {
-        let folder = tempfile::tempdir().unwrap();
-        let make = || {
-            let file = partial().tempfile_in(folder.path()).unwrap();
-            let path = file.path().to_owned();
-            (Unnamed::partial(file), path)
-        };
-        let is_listed = |path: &PathBuf| PARTIAL_FILES.lock().unwrap().contains(path);
-        let ((open, open_path), (done, done_path), (dropped, dropped_path)) = (make(), make(), make());
-        assert!(is_listed(&open_path) && is_listed(&done_path) && is_listed(&dropped_path));
-        done.give_name(&folder.path().join("done"), false).unwrap();
-        drop(dropped);
-        assert!(is_listed(&open_path) && !is_listed(&done_path) && !is_listed(&dropped_path));
-        drop(open);
-        assert!(!is_listed(&open_path));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::guarded_map::GuardedMap;
 use super::positional::PositionalFile;
+use super::publish::check_published;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Once;
@@ -40,10 +41,12 @@ pub enum Access {
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid).
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
+/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     let name = display_name(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
+    check_published(path)?;
     let mut how = File::options();
     // A pipe that nobody writes to must not keep us waiting; regular files do not mind.
     let mut flags = libc::O_NONBLOCK;
@@ -149,6 +152,17 @@ impl LocalFile {
             .in_file(self.name.clone()));
         }
         Ok(())
+    }
+
+    pub(super) fn check_still_named(&self) -> Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let open = self.file.metadata().map_err(|error| self.io_error("cannot inspect", error))?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => Ok(()),
+            _ => Err(Error::new(ErrorKind::Stale, "the file was replaced or removed while it was open")
+                .in_file(self.name.clone())
+                .with_hint("open it again")),
+        }
     }
 
     /// The bytes of a range that the file had when it was opened.
@@ -257,6 +271,10 @@ impl ReadAt for MappedFile {
             return Err(self.common.io_error("a page of the mapped file could not be read", error));
         }
         Ok(())
+    }
+
+    fn check_still_named(&self) -> Result<()> {
+        self.common.check_still_named()
     }
 }
 

@@ -10,18 +10,23 @@ mod file;
 mod guarded_map;
 mod memory;
 mod positional;
+mod publish;
 mod read_ahead;
 mod read_at;
 mod safe_path;
+mod target;
+mod unnamed;
 #[cfg(target_os = "linux")]
 mod uring;
 mod window;
 
-pub use atomic_file::{AtomicFile, Durability, remove_partial_files};
+pub use atomic_file::{AtomicFile, CompleteFile, Durability};
 pub(crate) use copy::{bring_near, copy, finish_streaming};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
+pub use publish::{FileSet, Obsolete, finish_interrupted};
 pub use read_at::{RangeRead, ReadAt};
 pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
+pub use unnamed::remove_partial_files;
 pub use window::Window;

@@ -190,6 +190,10 @@ impl ReadAt for PositionalFile {
     fn check_unchanged(&self) -> Result<()> {
         self.common.check_unchanged()
     }
+
+    fn check_still_named(&self) -> Result<()> {
+        self.common.check_still_named()
+    }
 }
 
 #[cfg(test)]

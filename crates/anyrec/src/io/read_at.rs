@@ -87,6 +87,15 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
+
+    /// An error if another file has the source's name by now: what stands beside that belongs to
+    /// the other one.
+    ///
+    /// # Errors
+    /// [`Stale`](crate::ErrorKind::Stale) when it was replaced meanwhile.
+    fn check_still_named(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl dyn ReadAt {

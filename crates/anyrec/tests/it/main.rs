@@ -15,9 +15,11 @@ mod golden_mxnet;
 mod loader;
 mod manifest;
 mod parts;
+mod publishing;
 mod repair;
 mod roads;
 mod table;
+mod targets;
 
 #[global_allocator]
 static ALLOCATOR: allocation::Counting = allocation::Counting;

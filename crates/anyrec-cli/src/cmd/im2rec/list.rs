@@ -4,7 +4,7 @@ use super::Listing;
 use super::python_random::PythonRandom;
 use anyhow::{Context, Result, bail};
 use anyrec::format::mxnet::{ListEntry, write_list};
-use anyrec::io::{AtomicFile, Durability};
+use anyrec::io::{AtomicFile, Durability, FileSet};
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -50,17 +50,15 @@ pub fn make(prefix: &Path, root: &Path, listing: &Listing, force: bool) -> Resul
             (prefix.with_file_name(file_name), part)
         })
         .collect();
-    // All or nothing: no list is written if one is there already.
-    for (path, _) in &parts {
-        AtomicFile::create(path, force, Durability::Machine)?;
-    }
     let mut files = Vec::new();
+    let mut complete = FileSet::default();
     for (path, part) in parts {
         let mut file = AtomicFile::create(&path, force, Durability::Machine)?;
         file.append(&write_list(part)?)?;
-        file.commit()?;
+        complete.append(FileSet::of(file.complete()?));
         files.push((path, part.len() as u64));
     }
+    complete.publish()?;
     Ok(Listed { files, labels, notices })
 }
 

@@ -18,7 +18,7 @@ use crate::checksum::{crc32, crc32_after};
 use crate::error::{Error, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, Tags, WriteOptions, Written};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -196,7 +196,13 @@ impl Writer {
     /// # Errors
     /// As [`check_complete`](Writer::check_complete), or what the system says; then the file does
     /// not appear.
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(self) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    fn complete(mut self) -> Result<(Written, FileSet)> {
         self.check_complete()?;
         let count = self.written();
         let length = table_length(count)
@@ -209,8 +215,8 @@ impl Writer {
         let Writer { file, checksums, offsets, unprotected, .. } = &mut self;
         encode_table(checksums, offsets, begin, *unprotected, |at, piece| file.overwrite_at(at, piece))?;
         let notices = self.dropped.notices("FFRecord");
-        self.file.commit()?;
-        Ok(Written::new(count, length, notices))
+        let files = FileSet::of(self.file.complete()?);
+        Ok((Written::new(count, length, notices), files))
     }
 
     /// Moves everything behind the header up by `distance`, from the end, so that no byte is
@@ -249,7 +255,7 @@ impl RecordWriter for Writer {
         size < self.file.room()
     }
 
-    fn finish(self: Box<Self>) -> Result<Written> {
-        Writer::finish(*self)
+    fn complete(self: Box<Self>) -> Result<(Written, FileSet)> {
+        Writer::complete(*self)
     }
 }

@@ -5,7 +5,7 @@ use super::sink::Sink;
 use super::transform::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Notice, RecordWriter, Tags, WriteOptions, Written, writer::DroppedTags};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -46,8 +46,8 @@ impl Records<'_> {
         Ok((begin, size))
     }
 
-    fn finish(&mut self) -> Result<()> {
-        self.sink.take().ok_or_else(|| Error::invalid("the file was finished already"))?.commit()
+    fn complete(&mut self) -> Result<FileSet> {
+        self.sink.take().ok_or_else(|| Error::invalid("the file was finished already"))?.complete()
     }
 }
 
@@ -77,7 +77,7 @@ impl LegacyWriter<'static> {
     /// A setting that these files do not have, an existing file, or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.allow_only("GRAIL version 1 unpacked", &["version"])?;
-        let file = AtomicFile::create(path, options.overwrite, options.durability)?;
+        let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
         Ok(Self::over(Sink::File(file)))
     }
 }
@@ -124,8 +124,14 @@ impl<'a> LegacyWriter<'a> {
     /// # Errors
     /// What the system says; when called again.
     pub fn finish(&mut self) -> Result<Written> {
-        self.records.finish()?;
-        Ok(Written::new(self.written, self.records.offset, Vec::new()))
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    fn complete(&mut self) -> Result<(Written, FileSet)> {
+        let files = self.records.complete()?;
+        Ok((Written::new(self.written, self.records.offset, Vec::new()), files))
     }
 }
 
@@ -187,7 +193,7 @@ impl LegacyPackedWriter<'static> {
             let notice = "the file does not say that it is transformed: readers must be told";
             writer.notices.push(Notice::new(notice));
         }
-        let file = AtomicFile::create(path, options.overwrite, options.durability)?;
+        let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
         writer.records.sink = Some(Sink::File(file));
         Ok(writer)
     }
@@ -286,9 +292,16 @@ impl<'a> LegacyPackedWriter<'a> {
     /// # Errors
     /// As [`write`](LegacyPackedWriter::write); when called again.
     pub fn finish(&mut self) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    fn complete(&mut self) -> Result<(Written, FileSet)> {
         self.flush()?;
-        self.records.finish()?;
-        Ok(Written::new(self.appended, self.records.offset, std::mem::take(&mut self.notices)))
+        let files = self.records.complete()?;
+        let notices = std::mem::take(&mut self.notices);
+        Ok((Written::new(self.appended, self.records.offset, notices), files))
     }
 }
 
@@ -325,12 +338,12 @@ impl RecordWriter for LegacyFileWriter {
         Ok(self.records - 1)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written> {
-        let mut written = match &mut self.writer {
-            Kind::Unpacked(writer) => writer.finish()?,
-            Kind::Packed(writer) => writer.finish()?,
+    fn complete(mut self: Box<Self>) -> Result<(Written, FileSet)> {
+        let (mut written, files) = match &mut self.writer {
+            Kind::Unpacked(writer) => writer.complete()?,
+            Kind::Packed(writer) => writer.complete()?,
         };
         written.notices.extend(self.dropped.notices("GRAIL"));
-        Ok(written)
+        Ok((written, files))
     }
 }

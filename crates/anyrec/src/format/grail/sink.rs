@@ -1,7 +1,7 @@
 //! Where the writers' bytes go: a file that appears when it is whole, or any [`Write`].
 
 use crate::error::{Error, Result};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use std::io::Write;
 
 pub(super) enum Sink<'a> {
@@ -21,11 +21,14 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Completes the output: the file gets its name, the stream is flushed.
-    pub(super) fn commit(self) -> Result<()> {
+    /// Completes the output: a file is ready to be published, a stream is flushed.
+    pub(super) fn complete(self) -> Result<FileSet> {
         match self {
-            Sink::File(file) => file.commit(),
-            Sink::Stream(mut stream) => stream.flush().map_err(|error| Error::io("cannot write", error)),
+            Sink::File(file) => Ok(FileSet::of(file.complete()?)),
+            Sink::Stream(mut stream) => {
+                stream.flush().map_err(|error| Error::io("cannot write", error))?;
+                Ok(FileSet::default())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::pipeline::Pipeline;
 use super::sink::Sink;
 use crate::error::{Error, Result};
 use crate::format::{Notice, RecordWriter, Tags, Value, WriteOptions, Written, writer::DroppedTags};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use crate::position::Position;
 use bstr::BString;
 use std::collections::VecDeque;
@@ -94,7 +94,8 @@ impl Writer<'static> {
     /// not be replaced.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let mut writer = Self::over(None, options)?;
-        writer.sink = Some(Sink::File(AtomicFile::create(path, options.overwrite, options.durability)?));
+        writer.sink =
+            Some(Sink::File(AtomicFile::create_or_stream(path, options.overwrite, options.durability)?));
         Ok(writer)
     }
 }
@@ -269,6 +270,13 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// As [`append`](Writer::append), and when called again. A file does not appear then.
     pub fn finish(&mut self) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    /// [`finish`](Writer::finish), up to where a file gets its name.
+    fn complete(&mut self) -> Result<(Written, FileSet)> {
         self.require(&[State::Initial, State::Body, State::Trailer], "finish")?;
         self.begin();
         if !self.sizes.is_empty() {
@@ -280,10 +288,8 @@ impl<'a> Writer<'a> {
             notices.push(Notice::new("the header promises a trailer, but none was set"));
         }
         self.state = State::Finished;
-        if let Some(sink) = self.sink.take() {
-            sink.commit()?;
-        }
-        Ok(Written::new(self.appended, self.offset, notices))
+        let files = self.sink.take().map(Sink::complete).transpose()?.unwrap_or_default();
+        Ok((Written::new(self.appended, self.offset, notices), files))
     }
 
     /// Bytes of the block being filled.
@@ -455,9 +461,9 @@ impl RecordWriter for FileWriter {
         self.writer.set_trailer(trailer)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written> {
-        let mut written = self.writer.finish()?;
+    fn complete(mut self: Box<Self>) -> Result<(Written, FileSet)> {
+        let (mut written, files) = self.writer.complete()?;
         written.notices.extend(self.dropped.notices("GRAIL"));
-        Ok(written)
+        Ok((written, files))
     }
 }

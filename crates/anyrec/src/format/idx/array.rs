@@ -205,7 +205,8 @@ pub fn write_array<T: Element, D: Dimension>(
             }
         }
     }
-    let bytes = sink.finish(&header.encode())?;
+    let (bytes, files) = sink.complete(&header.encode())?;
+    files.publish()?;
     let records = header.shape().first().copied().unwrap_or(1);
     Ok(Written::new(records, bytes, Vec::new()))
 }

@@ -8,7 +8,7 @@
 //! (several would be legal, but some readers stop after the first).
 
 use crate::error::{Error, Result};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Gzip header: deflate, no flags, no time, no hint, no system; the same for every file, so that
@@ -76,7 +76,7 @@ impl Sink {
     }
 
     /// Ends the file with its header as it is now known, and gives its length.
-    pub(super) fn finish(mut self, header: &[u8]) -> Result<u64> {
+    pub(super) fn complete(mut self, header: &[u8]) -> Result<(u64, FileSet)> {
         let header_offset = match &self.gzip {
             None => 0,
             Some(_) => MEMBER.len() as u64 + 5,
@@ -94,8 +94,7 @@ impl Sink {
             self.write(&[l0, l1, l2, l3])?;
         }
         self.file.overwrite_at(header_offset, header)?;
-        self.file.commit()?;
-        Ok(self.written)
+        Ok((self.written, FileSet::of(self.file.complete()?)))
     }
 
     fn deflate(&mut self, mut data: &[u8], flush: FlushCompress) -> Result<()> {

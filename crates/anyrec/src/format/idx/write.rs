@@ -6,7 +6,7 @@ use super::layout::{Header, MAX_EMPTY_RECORDS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{ElementType, RecordWriter, Tags, WriteOptions, Written};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet};
 use std::path::Path;
 
 /// Writes records, all of one shape, to a new IDX file.
@@ -99,7 +99,13 @@ impl Writer {
     ///
     /// # Errors
     /// What the system says; then the file does not appear.
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(self) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    fn complete(mut self) -> Result<(Written, FileSet)> {
         let item_shape = match &self.header {
             Some(header) => header.item_shape().to_vec(),
             // No record came to tell the shape.
@@ -109,8 +115,8 @@ impl Writer {
             }
         };
         let header = header(self.dtype, self.count, &item_shape)?;
-        let bytes = self.sink.finish(&header.encode())?;
-        Ok(Written::new(self.count, bytes, self.dropped.notices("IDX")))
+        let (bytes, files) = self.sink.complete(&header.encode())?;
+        Ok((Written::new(self.count, bytes, self.dropped.notices("IDX")), files))
     }
 
     /// Checks that another record of `size` bytes fits; the first one may settle the shape.
@@ -163,8 +169,8 @@ impl RecordWriter for Writer {
         Ok(number)
     }
 
-    fn finish(self: Box<Self>) -> Result<Written> {
-        Writer::finish(*self)
+    fn complete(self: Box<Self>) -> Result<(Written, FileSet)> {
+        Writer::complete(*self)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
 
 use super::index_file::{Index, LOST_OFFSET, show};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{IndexFile, Notice, OpenOptions};
 use crate::hint;
-use crate::io::{ReadAt, display_name};
+use crate::io::{Access, ReadAt, display_name};
 use crate::position::{Position, PositionList};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,15 @@ pub(super) fn name(path: &Path) -> String {
     display_name(path)
 }
 
+/// The index file, if it belongs to the file that is open: both may have been replaced meanwhile.
+pub(super) fn load(source: &dyn ReadAt, path: &Path, access: Access) -> Result<Index> {
+    let index = Index::load(path, access, None);
+    // Index files get their names after their data: where the data still has its name now, the
+    // index read before this is not a newer one.
+    source.check_still_named()?;
+    index
+}
+
 /// What is wrong with the index file, in the light of where the records are.
 pub(super) fn check(
     source: &dyn ReadAt,
@@ -45,21 +54,24 @@ pub(super) fn check(
 ) -> Result<Vec<Notice>> {
     let Some(path) = index_path(source, options)? else { return Ok(Vec::new()) };
     let called = format!("index file {}", name(&path));
-    let hint = format!("{} writes it anew", hint::command("index", source.name()));
-    let index = match Index::load(&path, options.access, None) {
+    let hint = hint::reindex(source.name());
+    let index = match load(source, &path, options.access) {
         Ok(index) => index,
         // Only reading itself may fail here; a file full of nonsense is a finding.
-        Err(error) if error.io_error().is_some() => return Err(error),
-        Err(error) => return Ok(vec![Notice::new(format!("index file {error}; {hint}"))]),
+        Err(error) if error.io_error().is_some() || error.kind() == ErrorKind::Stale => return Err(error),
+        Err(error) => return Ok(vec![Notice::new(format!("index file {error}; {hint}")).stale()]),
     };
     let mut notices = Vec::new();
     if let Some((line, key)) = index.first_text_key() {
         notices.push(Notice::new(format!("{called}: keys are read as text, as line {line} has key {key:?}")));
     }
     if let lost @ 1.. = index.lost() {
-        notices.push(Notice::new(format!(
-            "{called}: {lost} offsets are {LOST_OFFSET} (-1), as the writer could not tell them; {hint}"
-        )));
+        notices.push(
+            Notice::new(format!(
+                "{called}: {lost} offsets are {LOST_OFFSET} (-1), as the writer could not tell them; {hint}"
+            ))
+            .stale(),
+        );
     }
     let is_record = |offset: u64| positions.index_of(Position::of_frame(offset)).is_some();
     let mut wrong = index
@@ -73,7 +85,8 @@ pub(super) fn check(
         notices.push(Notice::at(
             offset,
             format!("{called} is stale: {count} of {} offsets are not those of records, the first is {offset} of key {key}; {hint}", index.len()),
-        ));
+        )
+        .stale());
     }
     let indexed = index.sorted_offsets().into_iter().filter(|&offset| is_record(offset)).count() as u64;
     if let missing @ 1.. = positions.len().saturating_sub(indexed) {

@@ -119,9 +119,10 @@ impl Index {
     /// read.
     pub fn parse(name: &str, text: &[u8], key_type: Option<KeyType>) -> Result<Self> {
         let failed = |(line, error): (u64, Error)| {
-            Error::corrupt(format!("line {line}: {}", error.message()))
-                .in_file(name)
-                .with_hint("`anyrec index FILE.rec` writes the index file anew")
+            Error::corrupt(format!("line {line}: {}", error.message())).in_file(name).with_hint(
+                "the old index file is needed for its keys: `anyrec index FILE.rec` makes one whose keys are \
+                     image ids or record numbers",
+            )
         };
         let first_try = key_type.unwrap_or(KeyType::Int);
         match Self::parse_as(text, first_try) {
@@ -349,6 +350,13 @@ impl Index {
         nth(low).copied()
     }
 
+    /// How many records have another key here than in the other index.
+    pub fn keys_unlike(&self, other: &Index) -> u64 {
+        let differs =
+            |&offset: &u64| other.key_at(offset).is_some_and(|key| self.key_at(offset) != Some(key));
+        self.sorted_offsets().iter().filter(|offset| differs(offset)).count() as u64
+    }
+
     /// The offsets in file order, each once, lost ones left out.
     pub fn sorted_offsets(&self) -> Vec<u64> {
         let mut sorted = self.offsets.clone();
@@ -376,6 +384,26 @@ impl Index {
         }
         Ok(text)
     }
+}
+
+/// Whether a file begins as index files do: with a line of a key, a tab and an offset. Any other
+/// file may have that name too (IDX files do).
+pub(super) fn looks_like_index(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = Vec::new();
+    let opened =
+        std::fs::metadata(path).is_ok_and(|found| found.is_file()).then(|| std::fs::File::open(path));
+    let Some(Ok(file)) = opened else { return false };
+    if file.take(4096).read_to_end(&mut head).is_err() {
+        return false;
+    }
+    let Some(line) = Lines(&head).map(strip).find(|line| !line.is_empty()) else {
+        // Nothing but white space: the index of a file without records.
+        return true;
+    };
+    let mut fields = line.split(|&byte| byte == b'\t');
+    fields.next().is_some_and(|key| !key.is_empty())
+        && fields.next().is_some_and(|offset| parse_offset(offset, line).is_ok())
 }
 
 /// Adds the line of one record to the text of an index file.

@@ -143,7 +143,7 @@ impl Reader {
     /// As [`Index::load`].
     pub fn index(&self) -> Result<Option<&Index>> {
         once(&self.index, &self.making, || {
-            let load = |path: &PathBuf| Index::load(path, self.options.access, None);
+            let load = |path: &PathBuf| companions::load(&*self.source, path, self.options.access);
             self.index_path.as_ref().map(load).transpose()
         })
         .map(Option::as_ref)
@@ -167,7 +167,7 @@ impl Reader {
         let index = self.index()?.ok_or_else(|| {
             Error::unsupported("records have no keys, as there is no index file")
                 .in_file(self.source.name())
-                .with_hint(format!("{} writes one", hint::command("index", self.source.name())))
+                .with_hint(hint::reindex(self.source.name()))
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
@@ -485,8 +485,8 @@ impl Reader {
         let name = self.source.name();
         Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(
             format!(
-                "the index file belongs to other data, or the data changed since: {} writes it anew",
-                hint::command("index", name)
+                "the index file belongs to other data, or the data changed since; {}",
+                hint::reindex(name)
             ),
         )
     }

@@ -2,18 +2,18 @@
 //!
 //! The file is written as the original writes it, byte for byte: a record is cut at each aligned
 //! magic, the last part padded with zeros. Data and index file go through an [`AtomicFile`] each
-//! and get their names at the end, the data file first: an index file never stands there without
-//! the data it was made for.
+//! and are published together: an index file never stands beside data it was not made for. That
+//! goes for an index file that is there already, too. It is removed when the data is replaced, and
+//! where nothing may be overwritten no data is put beside it.
 
 use super::companions;
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::guess_label_width;
-use super::index_file::append_line;
+use super::index_file::{append_line, looks_like_index};
 use super::layout::{self, MAX_RECORD, PartHeader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{IndexFile, Key, Label, Notice, RecordWriter, Tags, WriteOptions, Written};
-use crate::hint;
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, FileSet, Obsolete};
 use std::path::{Path, PathBuf};
 
 /// Up to here an `f32` holds every whole number.
@@ -41,6 +41,8 @@ pub struct Writer {
     offset: u64,
     records: u64,
     index: IndexOutput,
+    /// The index file of the file that is replaced, beside it.
+    old_index: Option<Obsolete>,
     label_width: LabelWidth,
     options: WriteOptions,
     /// Reused for the lines of the index file and for records with a header in front.
@@ -94,7 +96,7 @@ impl Writer {
     /// [`Exists`](ErrorKind::Exists), a setting of another format, or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.allow_only("mxnet", &["index_file", "wide_labels"])?;
-        let file = AtomicFile::create(path, options.overwrite, options.durability)?;
+        let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
         let beside = || {
             companions::beside(path).ok_or_else(|| {
                 Error::invalid("a data file cannot have the name of its index file").in_file(file.name())
@@ -102,10 +104,19 @@ impl Writer {
         };
         let all = |index: &Path| Self::index_output(index, path, options).map(IndexOutput::All);
         let index = match &options.index_file {
-            Some(IndexFile::None) => IndexOutput::None,
+            Some(IndexFile::Beside) if file.is_stream() => {
+                return Err(Error::invalid("is a device or a pipe: no index file can stand beside it")
+                    .in_file(file.name()));
+            }
             Some(IndexFile::Beside) => all(&beside()?)?,
             Some(IndexFile::At(index)) => all(index)?,
+            Some(IndexFile::None) => IndexOutput::None,
+            None if file.is_stream() => IndexOutput::None,
             None => IndexOutput::WithFirstKey(beside()?),
+        };
+        let old_index = match file.is_stream() {
+            true => None,
+            false => Self::find_old_index(path, options)?,
         };
         let label_width = if options.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
         Ok(Writer {
@@ -113,6 +124,7 @@ impl Writer {
             offset: 0,
             records: 0,
             index,
+            old_index,
             label_width,
             options: options.clone(),
             line: Vec::new(),
@@ -124,13 +136,29 @@ impl Writer {
         })
     }
 
+    /// The index file beside `path`. Readers would take it for the new data's.
+    fn find_old_index(path: &Path, options: &WriteOptions) -> Result<Option<Obsolete>> {
+        let Some(beside) = companions::beside(path).filter(|beside| looks_like_index(beside)) else {
+            return Ok(None);
+        };
+        match Obsolete::find(&beside) {
+            Some(_) if !options.overwrite => Err(Error::new(
+                ErrorKind::Exists,
+                format!("exists already, and would be taken for the index of {}", companions::name(path)),
+            )
+            .in_file(companions::name(&beside))
+            .with_hint("choose another name, or allow overwriting (`--force` on the command line)")),
+            found => Ok(found),
+        }
+    }
+
     fn index_output(index: &Path, data: &Path, options: &WriteOptions) -> Result<AtomicFile> {
         if index == data {
             return Err(
                 Error::invalid("data and index file have the same name").in_file(companions::name(data))
             );
         }
-        AtomicFile::create(index, options.overwrite, options.durability)
+        AtomicFile::create_or_stream(index, options.overwrite, options.durability)
     }
 
     /// Offset at which the next record will begin.
@@ -197,29 +225,37 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Completes the files and gives them their names, the data file first.
+    /// Completes the files and gives them their names.
     ///
     /// # Errors
     /// What the system says.
     pub fn finish(self) -> Result<Written> {
+        let (written, files) = self.complete()?;
+        files.publish()?;
+        Ok(written)
+    }
+
+    fn complete(self) -> Result<(Written, FileSet)> {
         let mut notices = self.notices();
-        let name = self.file.name();
-        self.file.commit()?;
-        match self.index {
-            IndexOutput::All(index) | IndexOutput::Keyed(index) => index.commit().map_err(|error| {
-                error.with_hint(format!(
-                    "the data file is complete; {} writes its index file",
-                    hint::command("index", &name)
-                ))
-            })?,
-            IndexOutput::WithFirstKey(path) if path.is_file() => notices.push(Notice::new(format!(
-                "{} was left as it is and does not belong to this file; {} writes it anew",
-                companions::name(&path),
-                hint::command("index", &name)
-            ))),
-            IndexOutput::None | IndexOutput::WithFirstKey(_) => {}
+        let mut files = FileSet::of(self.file.complete()?);
+        let index = match self.index {
+            IndexOutput::All(index) | IndexOutput::Keyed(index) => Some(index),
+            IndexOutput::None | IndexOutput::WithFirstKey(_) => None,
+        };
+        if let Some(old) = self.old_index {
+            let place = |path: &Path| path.canonicalize().ok();
+            if index.as_ref().is_none_or(|index| place(index.target()) != place(old.path())) {
+                notices.push(Notice::new(format!(
+                    "{} was removed, as it was the index of the file that was replaced",
+                    companions::name(old.path())
+                )));
+                files.remove(old);
+            }
         }
-        Ok(Written::new(self.records, self.offset, notices))
+        if let Some(index) = index {
+            files.add_index(index.complete()?);
+        }
+        Ok((Written::new(self.records, self.offset, notices), files))
     }
 
     fn notices(&self) -> Vec<Notice> {
@@ -333,7 +369,7 @@ impl RecordWriter for Writer {
         line && size.saturating_mul(3).saturating_add(MORE) < self.file.room()
     }
 
-    fn finish(self: Box<Self>) -> Result<Written> {
-        Writer::finish(*self)
+    fn complete(self: Box<Self>) -> Result<(Written, FileSet)> {
+        Writer::complete(*self)
     }
 }
