@@ -6,7 +6,7 @@
 //! nothing.
 
 use crate::convert::append_scanned;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Content, Format, Notice, OpenOptions, RecordReader, Written, ffrecord};
 use crate::io::{ReadAt, Window, display_name, open_file};
 use crate::verify::{Report, verify_source};
@@ -78,7 +78,7 @@ pub fn repair(
     reader_options.skip_damage = true;
     // Keys come from the reader where one can be had; a table or header too damaged to open has
     // none to give.
-    let reader = format.open(source.clone(), &reader_options).ok();
+    let reader = unless_damaged(format.open(source.clone(), &reader_options))?;
 
     let mut writer = format.create(output, &write_options)?;
     let mut scan = format.scan(Window::new(source.clone()), options)?;
@@ -125,8 +125,10 @@ fn lost_tree(
     }
     let mut lenient = options.clone();
     lenient.skip_damage = true;
-    let Ok(reader) = ffrecord::Reader::open(source.clone(), &lenient) else { return Ok(None) };
-    let Ok(offsets) = reader.offsets() else { return Ok(None) };
+    let Some(reader) = unless_damaged(ffrecord::Reader::open(source.clone(), &lenient))? else {
+        return Ok(None);
+    };
+    let Some(offsets) = unless_damaged(reader.offsets())? else { return Ok(None) };
     // Which samples the intact records were: the first that begins where the record does and has
     // not been met yet.
     let mut kept = Vec::new();
@@ -141,9 +143,19 @@ fn lost_tree(
         kept.push(next as u64);
         next += 1;
     }
-    match kept.pop().map(|last| reader.read(last)) {
-        Some(Ok(last)) => ffrecord::packed_folder::retree(&last, &kept),
-        _ => Ok(None),
+    let Some(last) = kept.pop() else { return Ok(None) };
+    match unless_damaged(reader.read(last))? {
+        Some(last) => ffrecord::packed_folder::retree(&last, &kept),
+        None => Ok(None),
+    }
+}
+
+/// Nothing where the file does not allow it; an error where there is not enough memory to tell.
+fn unless_damaged<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

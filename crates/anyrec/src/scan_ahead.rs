@@ -15,6 +15,7 @@ use crate::format::{Checksum, Damage, Event, Format, OpenOptions, Parts, Scan, S
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
 use crate::position::Position;
+use crate::room::reserve;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +44,9 @@ pub(crate) fn scan_ahead(input: Input, options: &OpenOptions) -> Result<Box<dyn 
         return ScanAhead::start(Work::Whole(Mutex::new(Some(input.scan(options)?))), 1, None);
     };
     let origin = Origin { source, format: input.format(), options: options.clone() };
-    match origin.format.cut(&origin.source, options, PART)? {
+    // Where a part needs more than its share, it fails, and a plain scan takes over.
+    let shared = OpenOptions { limits: options.limits.shared_by(threads), ..options.clone() };
+    match origin.format.cut(&origin.source, &shared, PART)? {
         Some(parts) if parts.begins().len() > 1 => {
             ScanAhead::start(Work::Parts(parts), threads, Some(origin))
         }
@@ -280,7 +283,7 @@ impl Scan for ScanAhead {
             && let Some(Stored::Record { span, data, .. }) = self.chunk.events.get(self.next)
         {
             let record = self.chunk.data.get(data.clone()).unwrap_or_default();
-            batch.push(record);
+            batch.try_push(record)?;
             size += record.len();
             self.next += 1;
             self.given += 1;
@@ -335,6 +338,7 @@ impl Shared {
             let stored = match event {
                 Ok(Event::Record(ScannedRecord { position, span, checksum, data })) => {
                     let begin = chunk.data.len();
+                    reserve(&mut chunk.data, data.len())?;
                     chunk.data.extend_from_slice(data);
                     Stored::Record { position, span, checksum, data: begin..chunk.data.len() }
                 }

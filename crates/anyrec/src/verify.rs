@@ -1,13 +1,13 @@
 //! Reading every byte of a file and saying what is wrong with it.
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::{self, Checksum, Content, Damage, Event, Format, Notice, OpenOptions, Parts, Scan};
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
 use crate::position::PositionList;
 use crate::table::Table;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -26,6 +26,8 @@ const PART: u64 = 8 << 20;
 pub struct Report {
     /// The file, as messages call it.
     pub file: String,
+    /// Its path, where it has one.
+    pub path: Option<PathBuf>,
     /// Its format.
     pub format: &'static dyn Format,
     /// The format's version, see [`Format::version`].
@@ -160,7 +162,12 @@ pub(crate) fn verify_source(
     let threads = options.thread_count();
     let parts = match threads {
         1 => None,
-        _ => format.cut(source, options, PART)?.filter(|parts| parts.begins().len() > 1),
+        _ => {
+            // Where a part needs more than its share, it fails, and the file is read by one thread.
+            let limits = options.limits.shared_by(threads);
+            let options = OpenOptions { limits, ..options.clone() };
+            format.cut(source, &options, PART)?.filter(|parts| parts.begins().len() > 1)
+        }
     };
     let side_by_side = match parts {
         Some(parts) => verify_parts(source, format, &*parts, threads, progress)?,
@@ -170,11 +177,15 @@ pub(crate) fn verify_source(
         Some(report) => report,
         None => verify_window(Window::new(source.clone()).read_ahead(), format, options, progress)?,
     };
+    report.path = source.path().map(Path::to_owned);
     let companions = format.check_companions(source, options, &report.positions)?;
     report.notices.extend(companions);
     if let Some(path) = source.path().filter(|path| Table::path_for(path).exists())
         && let Err(error) = Table::load(path)
     {
+        if error.kind() == ErrorKind::OutOfMemory {
+            return Err(error);
+        }
         report.notices.push(Notice::new(error.to_string()));
     }
     Ok(report)
@@ -213,7 +224,7 @@ fn verify_parts(
     std::thread::scope(|scope| {
         for _ in 0..threads.min(begins.len()) {
             let (done, next) = (done.clone(), &next);
-            scope.spawn(move || {
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
                 loop {
                     let part = next.fetch_add(1, Ordering::Relaxed);
                     if part >= begins.len() {
@@ -227,6 +238,10 @@ fn verify_parts(
                     }
                 }
             });
+            // Those that were started do it all; without any, nothing is ever received.
+            if started.is_err() {
+                break;
+            }
         }
         drop(done);
         let mut whole = empty();
@@ -266,6 +281,7 @@ impl Report {
     fn new(file: &str, format: &'static dyn Format, version: &'static str) -> Self {
         Report {
             file: file.to_owned(),
+            path: None,
             format,
             version,
             records: 0,

@@ -69,17 +69,17 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     Ok(Arc::new(PositionalFile::new(common, access == Access::Direct)))
 }
 
-/// A path as messages show it: control characters and invalid UTF-8 escaped.
+/// A path as messages show it: what a terminal could be misled by, and invalid UTF-8, escaped.
 pub(crate) fn display_name(path: &Path) -> String {
     use bstr::ByteSlice;
     use std::os::unix::ffi::OsStrExt;
     let mut name = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() {
-                name.extend(character.escape_default());
-            } else {
+            if crate::is_harmless(character) {
                 name.push(character);
+            } else {
+                name.extend(character.escape_default());
             }
         }
         for byte in chunk.invalid().bytes() {

@@ -10,6 +10,7 @@ use super::read_at::{RangeRead, ReadAt};
 use crate::error::Result;
 use crate::pool::in_background;
 use crate::process::generation;
+use crate::room::reserve;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -164,13 +165,19 @@ impl Shared {
         let spare = self.state().spare.pop();
         let left_over = || LEFT_OVER.try_lock().ok()?.pop();
         let memory = spare.or_else(left_over);
-        let mut memory = memory.unwrap_or_else(|| Vec::with_capacity(ALIGNMENT + HEADROOM + BLOCK));
+        let mut memory = memory.unwrap_or_default();
+        let room = match memory.capacity() {
+            0 => reserve(&mut memory, ALIGNMENT + HEADROOM + BLOCK),
+            _ => Ok(()),
+        };
         let place = begin_of(&memory);
         let begin = number * BLOCK as u64;
         let size = usize::try_from(self.source.len() - begin).map_or(BLOCK, |left| left.min(BLOCK));
-        memory.resize(place + size, 0);
-        let buffer = memory.get_mut(place..).unwrap_or_default();
-        let read = self.source.read_ranges(&mut [RangeRead { offset: begin, buffer }]);
+        let read = room.and_then(|()| {
+            memory.resize(place + size, 0);
+            let buffer = memory.get_mut(place..).unwrap_or_default();
+            self.source.read_ranges(&mut [RangeRead { offset: begin, buffer }])
+        });
         let mut state = self.state();
         let place = number.checked_sub(state.first).and_then(|place| usize::try_from(place).ok());
         match place.and_then(|place| state.begun.get_mut(place)) {

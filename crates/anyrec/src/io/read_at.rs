@@ -1,6 +1,7 @@
 //! Positional reads, many at a time.
 
 use crate::error::{Error, Result};
+use crate::room::room;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Range;
@@ -92,8 +93,8 @@ impl dyn ReadAt {
         if self.as_slice().is_some() {
             return ranges.iter().map(|range| self.bytes(range.clone())).collect();
         }
-        let room = |range| Ok(vec![0; checked(self, range)?.len()]);
-        let mut buffers = ranges.iter().map(room).collect::<Result<Vec<Vec<u8>>>>()?;
+        let buffer = |range| room(checked(self, range)?.len());
+        let mut buffers = ranges.iter().map(buffer).collect::<Result<Vec<Vec<u8>>>>()?;
         let reads = ranges.iter().zip(&mut buffers);
         let mut reads: Vec<RangeRead<'_>> =
             reads.map(|(range, buffer)| RangeRead { offset: range.start, buffer }).collect();

@@ -13,6 +13,7 @@ mod golden_idx;
 mod golden_mxnet;
 mod loader;
 mod manifest;
+mod memory;
 mod parts;
 mod repair;
 mod table;

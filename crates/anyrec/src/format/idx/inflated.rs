@@ -5,6 +5,7 @@ use super::layout::Header;
 use crate::error::{Error, Result};
 use crate::io::{RangeRead, ReadAt, Window};
 use crate::limits::Limits;
+use crate::room::reserve;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
@@ -41,7 +42,8 @@ impl Inflated {
             compressed,
             length: header.file_length(),
             verify,
-            limits: limits.clone(),
+            // All of it will be held.
+            limits: Limits { decompressed: limits.decompressed.min(limits.memory), ..limits.clone() },
             content: OnceLock::new(),
             inflating: Mutex::new(()),
         }
@@ -72,7 +74,7 @@ impl Inflated {
     /// An inflater at the beginning of the file.
     pub(super) fn inflater(&self) -> Result<Inflater> {
         self.compressed.check_unchanged()?;
-        Ok(Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits))
+        Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits)
     }
 
     fn inflate(&self) -> Result<Content> {
@@ -82,7 +84,9 @@ impl Inflated {
         while data.len() < wanted {
             let have = data.len();
             // Bounded by what has arrived, not by what the header promises.
-            data.resize(have.saturating_mul(2).max(FIRST).min(wanted), 0);
+            let next = have.saturating_mul(2).max(FIRST).min(wanted);
+            reserve(&mut data, next - have).map_err(|error| error.in_file(self.name()))?;
+            data.resize(next, 0);
             let room = data.get_mut(have..).unwrap_or_default();
             let asked = room.len();
             let filled = inflater.fill(room)?;

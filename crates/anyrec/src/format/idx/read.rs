@@ -10,7 +10,7 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Info, Label, Notice, OpenOptions, RecordReader};
 use crate::hint;
 use crate::io::{Access, ReadAt, Window, open_file};
@@ -187,7 +187,7 @@ impl Reader {
         let mut runs = Vec::new();
         if !self.skip_damage {
             runs.push(0..count);
-        } else if self.check_span(0..self.header.length()).is_ok() {
+        } else if self.has_sound_header()? {
             match self.stretches()? {
                 Some(stretches) => {
                     let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
@@ -198,6 +198,15 @@ impl Reader {
         }
         runs.retain(|run| !run.is_empty());
         Ok(self.runs.get_or_init(|| runs))
+    }
+
+    /// Whether the bytes of the header can be trusted.
+    fn has_sound_header(&self) -> Result<bool> {
+        match self.check_span(0..self.header.length()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// What is known about the records of a gzipped file.
@@ -263,7 +272,7 @@ fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<(Header, boo
     let head = window.peek(MAX_HEADER)?;
     let compressed = is_gzip(head);
     let header = if compressed {
-        let mut inflater = Inflater::new(window, false, limits);
+        let mut inflater = Inflater::new(window, false, limits)?;
         let mut head = [0; MAX_HEADER];
         let length = inflater.fill(&mut head)?;
         Header::parse(head.get(..length).unwrap_or_default()).map_err(|error| {

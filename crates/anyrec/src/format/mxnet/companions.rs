@@ -1,7 +1,7 @@
 //! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
 
 use super::index_file::{Index, LOST_OFFSET, show};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{IndexFile, Notice, OpenOptions};
 use crate::hint;
 use crate::io::{ReadAt, display_name};
@@ -49,7 +49,9 @@ pub(super) fn check(
     let index = match Index::load(&path, options.access, None) {
         Ok(index) => index,
         // Only reading itself may fail here; a file full of nonsense is a finding.
-        Err(error) if error.io_error().is_some() => return Err(error),
+        Err(error) if error.io_error().is_some() || error.kind() == ErrorKind::OutOfMemory => {
+            return Err(error);
+        }
         Err(error) => return Ok(vec![Notice::new(format!("index file {error}; {hint}"))]),
     };
     let mut notices = Vec::new();
