@@ -11,9 +11,12 @@ const RECORD: usize = 6 << 20;
 /// The command, in an address space of so many bytes.
 fn limited(mut command: Command, bytes: u64) -> Output {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-    let set = move || match unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
+    let set = move || {
+        // SAFETY: the limit is readable for the call's duration.
+        match unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
     };
     // SAFETY: the closure calls `setrlimit` and nothing else, which is allowed after a fork.
     unsafe { command.pre_exec(set) };
@@ -24,8 +27,9 @@ fn limited(mut command: Command, bytes: u64) -> Output {
 fn write_files(session: &Session) -> Vec<&'static str> {
     // Compressible, and with the magic number of MXNet in it, so that its records have parts.
     let record = |seed: u32| -> Vec<u8> {
-        let mut data: Vec<u8> = (0..RECORD / 4)
-            .flat_map(|i| ((i as u32 / 7).wrapping_mul(seed | 1) >> 24).to_le_bytes())
+        let mut data: Vec<u8> = (0u32..)
+            .take(RECORD / 4)
+            .flat_map(|i| ((i / 7).wrapping_mul(seed | 1) >> 24).to_le_bytes())
             .collect();
         data[RECORD / 2..RECORD / 2 + 4].copy_from_slice(&0xced7_230a_u32.to_le_bytes());
         data
