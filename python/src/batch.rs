@@ -4,7 +4,7 @@
 
 use crate::buffers::lend;
 use crate::payload::Payload;
-use crate::record::{Record, array_over};
+use crate::record::{Record, array_over, copied};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::Bytes;
 use anyrec::Recycler;
@@ -193,7 +193,8 @@ impl Batch {
 
     /// The records as `bytes`, a copy of each.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.records().map(|record| PyBytes::new(py, record.data())))
+        let records = self.records().map(|record| copied(py, record.data()));
+        PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)
     }
 }
 

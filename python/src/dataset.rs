@@ -62,7 +62,7 @@ impl Dataset {
         let copy = self.copy;
         let data = self.with(py, |dataset| {
             let data = dataset.read(index)?;
-            Ok(if copy { owned(data) } else { data })
+            if copy { owned(data) } else { Ok(data) }
         })?;
         Ok(Record::new(data))
     }
@@ -80,9 +80,18 @@ impl Dataset {
     /// The numbers that a slice, a sequence or an array stands for.
     fn numbers(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         match indices.cast::<PySlice>() {
-            Ok(slice) => indices::of_slice(slice, self.count(py)?),
+            Ok(slice) => self.of_slice(py, slice, self.count(py)?),
             Err(_) => indices::many(indices, || self.count(py)),
         }
+    }
+
+    /// The numbers that a slice stands for. A file may promise more records than it has: before a
+    /// long list is made, they must be there.
+    fn of_slice(&self, py: Python<'_>, slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Vec<u64>> {
+        if let Some(range) = indices::long_range(slice, count)? {
+            self.with(py, |dataset| dataset.check_range(&range))?;
+        }
+        indices::of_slice(slice, count)
     }
 }
 
@@ -110,7 +119,7 @@ impl Dataset {
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let count = self.count(py)?;
         let many = if let Ok(slice) = index.cast::<PySlice>() {
-            indices::of_slice(slice, count)?
+            self.of_slice(py, slice, count)?
         } else {
             match index.extract::<i64>() {
                 Ok(_) => {
@@ -245,7 +254,11 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         let indices = match indices {
             Some(indices) => indices::many(indices, || self.count(py))?,
-            None => (0..self.count(py)?).collect(),
+            None => {
+                let all = 0..self.count(py)?;
+                self.with(py, |dataset| dataset.check_range(&all))?;
+                all.collect()
+            }
         };
         let labels = self.with(py, |dataset| {
             indices.iter().map(|&index| Ok(dataset.tags(index)?.label)).collect::<Result<Vec<_>>>()

@@ -1,6 +1,6 @@
 //! The library's errors as Python's exceptions, which `anyrec/errors.py` defines.
 
-use anyrec::{Error, ErrorKind};
+use anyrec::{Error, ErrorKind, hint};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule};
@@ -62,7 +62,11 @@ fn exception(py: Python<'_>, error: &Error, original: Option<String>) -> PyResul
     place.set_item("record", error.record())?;
     place.set_item("expected", error.expected())?;
     place.set_item("found", error.found())?;
-    place.set_item("hint", error.hint())?;
+    let hint = error.hint().map(|hint| match hint {
+        hint::LIMIT => format!("{hint}: `max_record`, `max_frame`, `max_decompressed` or `max_memory`"),
+        hint => hint.to_owned(),
+    });
+    place.set_item("hint", hint)?;
     place.set_item("original", original)?;
     place.set_item("errno", error.io_error().and_then(os_code))?;
     let class = module(py)?.getattr(class_name(error))?;
@@ -89,6 +93,7 @@ fn class_name(error: &Error) -> &'static str {
         ErrorKind::Invalid => "InvalidArgument",
         ErrorKind::Exists => "FileExists",
         ErrorKind::Stale => "StaleCompanion",
+        ErrorKind::OutOfMemory => "OutOfMemory",
         _ => "AnyrecError",
     }
 }

@@ -5,6 +5,7 @@ use anyrec::Error;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
+use std::ops::Range;
 
 /// One index, counted from the end where it is negative.
 pub fn one(index: &Bound<'_, PyAny>, count: u64) -> PyResult<u64> {
@@ -30,6 +31,19 @@ fn numbers(indices: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         return list.iter().map(|index| index.extract()).collect();
     }
     indices.try_iter()?.map(|index| index?.extract()).collect()
+}
+
+/// The range from the least to the greatest index of a slice that stands for many.
+pub fn long_range(slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Option<Range<u64>>> {
+    const LONG: usize = 1 << 16;
+    let range = slice.indices(isize::try_from(count)?)?;
+    if range.slicelength <= LONG {
+        return Ok(None);
+    }
+    let steps = isize::try_from(range.slicelength)? - 1;
+    let last = range.step.checked_mul(steps).and_then(|way| range.start.checked_add(way));
+    let (one, other) = (u64::try_from(range.start)?, u64::try_from(last.unwrap_or(range.start))?);
+    Ok(Some(one.min(other)..one.max(other).saturating_add(1)))
 }
 
 /// The indices a slice stands for.

@@ -29,6 +29,7 @@ pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py
 pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, bool)> {
     let mut open = OpenOptions::default();
     let mut copy = true;
+    let mut max_memory = None;
     let mut registry = transformers::registered();
     for (name, value) in pairs(options)? {
         match name.as_str() {
@@ -49,11 +50,15 @@ pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOption
             "max_record" => open.limits.record = value.extract()?,
             "max_frame" => open.limits.frame = value.extract()?,
             "max_decompressed" => open.limits.decompressed = value.extract()?,
+            "max_memory" => max_memory = value.extract()?,
             "index_file" => open.index_file = index_file(&value)?,
             "legacy_transform" => open.legacy_transform = value.extract()?,
             "keys" => registry = with_keys(registry, &value)?,
             _ => return Err(unknown(&name)),
         }
+    }
+    if let Some(bytes) = max_memory {
+        open.limits.hold_at_most(bytes);
     }
     open.transformers = registry;
     Ok((open, copy))

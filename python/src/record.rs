@@ -67,10 +67,25 @@ impl Record {
     }
 }
 
+/// `data` as `bytes`; `MemoryError` where there is not enough memory for them.
+pub fn copied<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, data.len(), |bytes| {
+        bytes.copy_from_slice(data);
+        Ok(())
+    })
+}
+
 /// `data` as memory of its own: a slice of a mapped file changes when the file does, and cannot
 /// be read any more once the file is cut short.
-pub fn owned(data: Bytes) -> Bytes {
-    if data.is_unique() { data } else { Bytes::copy_from_slice(&data) }
+pub fn owned(data: Bytes) -> anyrec::Result<Bytes> {
+    if data.is_unique() {
+        return Ok(data);
+    }
+    let mut copy = Vec::new();
+    let size = data.len();
+    copy.try_reserve_exact(size).map_err(|_| anyrec::Error::out_of_memory(size as u64))?;
+    copy.extend_from_slice(&data);
+    Ok(copy.into())
 }
 
 #[pymethods]
@@ -119,11 +134,11 @@ impl Record {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        slf.get().__bytes__(slf.py()).contains(item)
+        slf.get().__bytes__(slf.py())?.contains(item)
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.data())
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        copied(py, self.data())
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> Option<bool> {
@@ -132,7 +147,7 @@ impl Record {
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        self.__bytes__(py).hash()
+        self.__bytes__(py)?.hash()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -143,7 +158,7 @@ impl Record {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
-        Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)])?))
+        Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)?])?))
     }
 
     /// # Safety
@@ -169,7 +184,7 @@ impl Record {
     /// The record as text.
     #[pyo3(signature = (encoding = "utf-8", errors = "strict"))]
     fn decode<'py>(&self, py: Python<'py>, encoding: &str, errors: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.__bytes__(py).call_method1("decode", (encoding, errors))
+        self.__bytes__(py)?.call_method1("decode", (encoding, errors))
     }
 
     /// The record as a read-only array of `uint8`, without a copy.

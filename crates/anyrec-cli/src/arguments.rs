@@ -9,6 +9,10 @@ use std::path::PathBuf;
 /// One engine for record files: MXNet RecordIO, FFRecord, GRAIL recordio and IDX.
 ///
 /// Exit codes: 0 sound, 1 damage found, 2 could not do it.
+///
+/// JSON (--json) is one object a line. Characters that could mislead a terminal are written as
+/// \uXXXX, and paths are exact: bytes of a name that are not UTF-8 are \udcXX each, as Python's
+/// os.fsencode takes them.
 #[derive(Debug, Parser)]
 #[command(name = "anyrec", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Arguments {
@@ -62,7 +66,30 @@ pub struct Reading {
     /// GRAIL: file with the 32-byte key (raw or 64 hex digits) of encrypted files
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+
+    /// Hold at most this much of a file's data in memory: 512M, 2G
+    ///
+    /// It bounds a record, a block before and after decompression, an array and a batch; threads that
+    /// read parts of one file share it. What needs more is an error (exit code 2), never damage.
+    #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
+    pub max_memory: Option<u64>,
+
+    /// Refuse records larger than this [default: 4G]
+    #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
+    pub max_record: Option<u64>,
+
+    /// GRAIL: refuse blocks that are larger than this when decompressed [default: 4G]
+    #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
+    pub max_frame: Option<u64>,
+
+    /// IDX: refuse gzipped files that are larger than this when decompressed [default: 64G]
+    #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
+    pub max_decompressed: Option<u64>,
 }
+
+/// How the limits are raised, for the hint of an error about one.
+pub const LIMITS: &str =
+    "`--max-record`, `--max-frame`, `--max-decompressed` or, where it was given, `--max-memory`";
 
 impl Reading {
     /// The library's options for these words.
@@ -70,6 +97,13 @@ impl Reading {
         let mut options = OpenOptions::default();
         options.format.clone_from(&self.format);
         options.legacy_transform.clone_from(&self.legacy_transform);
+        let limits = &mut options.limits;
+        limits.record = self.max_record.unwrap_or(limits.record);
+        limits.frame = self.max_frame.unwrap_or(limits.frame);
+        limits.decompressed = self.max_decompressed.unwrap_or(limits.decompressed);
+        if let Some(bytes) = self.max_memory {
+            limits.hold_at_most(bytes);
+        }
         if let Some(path) = &self.index_file {
             options.index_file = IndexFile::At(path.clone());
         }

@@ -1,5 +1,6 @@
 //! What reaches the user: data on stdout, everything else on stderr, and the exit code.
 
+use crate::json;
 use crate::term;
 use anyhow::Result;
 use anyrec::ErrorKind;
@@ -49,7 +50,9 @@ impl Out {
 
     /// One line of JSON.
     pub fn json(&mut self, value: &serde_json::Value) -> Result<()> {
-        self.line(value)
+        let mut line = String::new();
+        json::write(value, &mut line);
+        self.line(line)
     }
 
     /// Writes out what is buffered.
@@ -99,7 +102,10 @@ pub fn tell_error(error: &anyhow::Error) -> Outcome {
     let known = error.downcast_ref::<anyrec::Error>();
     if let Some(hint) = known.and_then(anyrec::Error::hint) {
         tell("");
-        tell_hint(hint);
+        match hint {
+            anyrec::hint::LIMIT => tell_hint(&format!("{hint}: {}", crate::arguments::LIMITS)),
+            hint => tell_hint(hint),
+        }
     }
     match known.map(anyrec::Error::kind) {
         Some(ErrorKind::Corrupt) => Outcome::Damage,

@@ -19,7 +19,7 @@ pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if is_harmless(character) {
+            if anyrec::is_harmless(character) {
                 text.push(character);
             } else {
                 text.extend(character.escape_default());
@@ -43,14 +43,6 @@ pub fn shorten(text: &str, width: usize) -> String {
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
         None => text.to_owned(),
     }
-}
-
-/// Neither a control character nor one that hides or reorders what stands around it.
-fn is_harmless(character: char) -> bool {
-    !character.is_control()
-        && !matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A number of bytes for people: `1.5 MiB`.

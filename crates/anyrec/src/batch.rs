@@ -1,8 +1,8 @@
 //! Many records in one buffer.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::copy;
-use crate::room::room;
+use crate::room::{reserve, room};
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
@@ -36,6 +36,23 @@ impl Batch {
         Self::default()
     }
 
+    /// [`push`](Batch::push) of a record that a file decided the size of.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    #[inline]
+    pub(crate) fn try_push(&mut self, record: &[u8]) -> Result<()> {
+        let end = self.end();
+        if self.buffer.len() > end {
+            self.buffer.truncate(end);
+        }
+        reserve(&mut self.buffer, record.len())?;
+        reserve(&mut self.offsets, 1)?;
+        self.buffer.extend_from_slice(record);
+        self.offsets.push(self.buffer.len() as u64);
+        Ok(())
+    }
+
     /// Adds a record at the end.
     #[inline]
     pub fn push(&mut self, record: &[u8]) {
@@ -49,15 +66,18 @@ impl Batch {
 
     /// Adds a record at the end, and gives its CRC-32.
     #[inline]
-    pub(crate) fn push_with_crc32(&mut self, record: &[u8]) -> u32 {
+    pub(crate) fn push_with_crc32(&mut self, record: &[u8]) -> Result<u32> {
         let begin = self.end();
         let end = begin + record.len();
         if self.buffer.len() < end {
+            let more = end - self.buffer.len();
+            reserve(&mut self.buffer, more)?;
             self.buffer.resize(end, 0);
         }
+        reserve(&mut self.offsets, 1)?;
         self.offsets.push(end as u64);
         let slot = self.buffer.get_mut(begin..end).unwrap_or_default();
-        copy(record, slot, true, false).unwrap_or_default()
+        Ok(copy(record, slot, true, false).unwrap_or_default())
     }
 
     /// Takes the last record out.
@@ -126,14 +146,13 @@ impl Batch {
     /// Makes room for records that end at these offsets (the first is 0) and gives it to be filled.
     pub(crate) fn lay_out(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
         let total = offsets.last().copied().unwrap_or(0);
-        let too_large =
-            || Error::new(ErrorKind::Limit, format!("a batch of {total} bytes does not fit in memory"));
+        let too_large = || Error::out_of_memory(total);
         let size = usize::try_from(total).map_err(|_| too_large())?;
         if self.buffer.len() < size {
             self.clear();
             if self.buffer.capacity() < size {
                 // Some to spare: the next batch is likely to be a little larger or smaller.
-                self.buffer = room(size.saturating_add(size / 8)).ok_or_else(too_large)?;
+                self.buffer = room(size.saturating_add(size / 8)).or_else(|_| room(size))?;
             } else {
                 self.buffer.resize(size, 0);
             }
@@ -188,6 +207,6 @@ mod tests {
         assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
         batch.clear();
         assert_eq!(batch, Batch::new());
-        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::ErrorKind::OutOfMemory);
     }
 }

@@ -9,6 +9,7 @@ use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
 use crate::io::ReadAt;
 use crate::position::Position;
+use crate::room::reserve;
 use crate::sequence::Records;
 use bytes::Bytes;
 use std::ops::Range;
@@ -173,7 +174,9 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch).
     pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         batch.clear();
-        self.fetch(indices, threads)?.into_batch(batch, threads)
+        let fetch = self.fetch(indices, threads)?;
+        self.options.limits.check_batch(fetch.offsets().last().copied().unwrap_or(0))?;
+        fetch.into_batch(batch, threads)
     }
 
     /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
@@ -223,7 +226,34 @@ impl Dataset {
         if range.end > count {
             return Err(Error::no_such_record(range.end - 1, count));
         }
-        self.read_batch(&range.collect::<Vec<_>>())
+        self.check_range(&range)?;
+        let mut numbers = Vec::new();
+        let size = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        reserve(&mut numbers, size)?;
+        numbers.extend(range);
+        self.read_batch(&numbers)
+    }
+
+    /// Makes sure that the files have the records of a range, as far as that can be told without
+    /// reading them: a header may promise more than there is, and a list of so many numbers would
+    /// take all memory. To be called before such a list is made.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read), for the first record that is not there.
+    pub fn check_range(&self, range: &Range<u64>) -> Result<()> {
+        let Some(last) = range.end.checked_sub(1).filter(|last| range.contains(last)) else { return Ok(()) };
+        let starts = self.starts()?;
+        let (first_file, last_file) = (self.find_number(range.start)?.0, self.find_number(last)?.0);
+        for (file, begin) in self.files.iter().zip(starts).take(last_file + 1).skip(first_file) {
+            let end = last.min(begin + file.reader.count()?.saturating_sub(1));
+            if file.reader.count()? > 0 && file.reader.locate(end - begin).is_err() {
+                // Which of them is the first is found by looking at one after the other.
+                for index in range.start.max(*begin)..=end {
+                    file.reader.locate(index - begin)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where record `index` is in its file.

@@ -32,6 +32,9 @@ pub enum ErrorKind {
     Stale,
     /// A bug in this library: a thread of it panicked.
     Internal,
+    /// There is not enough memory. This says nothing about the file: it is never taken for damage,
+    /// and no setting that skips damage skips it.
+    OutOfMemory,
 }
 
 /// A failure: kind, sentence, place, and a hint where there is something to do about it.
@@ -106,9 +109,19 @@ impl Error {
         Self::new(ErrorKind::OutOfRange, format!("there is no record {index}: {held}"))
     }
 
-    /// [`ErrorKind::Io`] with what was being done when the system refused.
+    /// [`ErrorKind::OutOfMemory`] for so many bytes that could not be had.
+    pub fn out_of_memory(bytes: u64) -> Self {
+        Self::new(ErrorKind::OutOfMemory, format!("out of memory: {bytes} more bytes were needed"))
+    }
+
+    /// [`ErrorKind::Io`] with what was being done when the system refused;
+    /// [`ErrorKind::OutOfMemory`] where that is why.
     pub fn io(doing: impl Into<String>, source: io::Error) -> Self {
-        let mut error = Self::new(ErrorKind::Io, format!("{}: {source}", doing.into()));
+        let kind = match source.kind() {
+            io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, format!("{}: {source}", doing.into()));
         error.0.source = Some(source);
         error
     }

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// What to do about a limit; the command line and Python add how theirs are called.
+pub const LIMIT: &str = "raise the limit if the file is trusted";
+
 /// `` `anyrec VERB FILE` ``.
 ///
 /// ```

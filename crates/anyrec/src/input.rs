@@ -109,6 +109,7 @@ impl Input {
         if options.positions.is_none() {
             match Table::find(source, self.format) {
                 Ok(table) => options.positions = table.map(|table| Arc::new(table.into_positions())),
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error),
                 Err(error) => notice = Some(Notice::new(error.to_string())),
             }
         }

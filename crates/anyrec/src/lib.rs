@@ -14,6 +14,7 @@ mod batch;
 mod checksum;
 pub mod convert;
 mod dataset;
+mod deflate;
 mod error;
 mod fork;
 pub mod format;
@@ -34,6 +35,7 @@ mod sequence;
 mod table;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+mod text;
 mod verify;
 
 pub use batch::Batch;
@@ -49,6 +51,7 @@ pub use recycler::Recycler;
 pub use repair::{Repair, RepairOptions, repair};
 pub use sequence::Records;
 pub use table::Table;
+pub use text::is_harmless;
 pub use verify::{Report, Sizes, verify, verify_input};
 
 /// The README's example compiles.

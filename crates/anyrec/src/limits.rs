@@ -1,6 +1,7 @@
 //! The only road to an allocation whose size comes from a file.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::hint;
 
 /// Upper bounds on what a file can make this library hold in memory at once.
 ///
@@ -15,23 +16,59 @@ pub struct Limits {
     pub frame: u64,
     /// Largest array after undoing gzip (an IDX file). Default 64 GiB.
     pub decompressed: u64,
+    /// Most bytes of data held in memory at once: a record, a block (as stored, and after undoing
+    /// compression), an array, a batch. Threads that read parts of one file side by side share it.
+    /// What is small beside the data (positions, tables of offsets, buffers of a fixed size) does
+    /// not count. Default: no such bound. Set with [`Limits::hold_at_most`].
+    pub memory: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { record: 4 << 30, frame: 4 << 30, decompressed: 64 << 30 }
+        Limits { record: 4 << 30, frame: 4 << 30, decompressed: 64 << 30, memory: u64::MAX }
     }
 }
 
 impl Limits {
+    /// Sets [`memory`](Limits::memory), and lowers the other limits on what is held to it.
+    /// ([`decompressed`](Limits::decompressed) stays: scans do not hold the array.)
+    ///
+    /// ```
+    /// let mut limits = anyrec::Limits::default();
+    /// limits.hold_at_most(64 << 20);
+    /// assert_eq!((limits.record, limits.frame), (64 << 20, 64 << 20));
+    /// ```
+    pub fn hold_at_most(&mut self, bytes: u64) {
+        self.memory = self.memory.min(bytes);
+        self.record = self.record.min(bytes);
+        self.frame = self.frame.min(bytes);
+    }
+
+    /// The limits for each of so many threads that hold data at once.
+    pub(crate) fn shared_by(&self, threads: usize) -> Limits {
+        let mut limits = self.clone();
+        if self.memory < u64::MAX {
+            limits.hold_at_most(self.memory / (threads as u64).max(1));
+        }
+        limits
+    }
+
+    /// An error for a batch that is over [`memory`](Limits::memory).
+    pub(crate) fn check_batch(&self, size: u64) -> Result<()> {
+        if size > self.memory { Err(Self::exceeded("batch size", size, self.memory)) } else { Ok(()) }
+    }
+
     /// An empty buffer with room for `declared` bytes, which must be at most `left` (what the
     /// file still has) and `limit` (one of this struct's fields).
     ///
     /// # Errors
     /// [`Corrupt`](ErrorKind::Corrupt) past the end of the file, [`Limit`](ErrorKind::Limit) past
-    /// the limit.
+    /// the limit, [`OutOfMemory`](ErrorKind::OutOfMemory).
     pub fn buffer(what: &str, declared: u64, left: u64, limit: u64) -> Result<Vec<u8>> {
-        Self::check(what, declared, left, limit).map(Vec::with_capacity)
+        let size = Self::check(what, declared, left, limit)?;
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(size).map_err(|_| Error::out_of_memory(declared))?;
+        Ok(buffer)
     }
 
     /// The checks of [`Limits::buffer`] without the buffer: the size as a `usize`.
@@ -53,6 +90,6 @@ impl Limits {
     /// The error for a size over a limit.
     pub fn exceeded(what: &str, size: u64, limit: u64) -> Error {
         Error::new(ErrorKind::Limit, format!("{what} {size} is over the limit of {limit} bytes"))
-            .with_hint("raise the limit in `Limits` if the file is trusted")
+            .with_hint(hint::LIMIT)
     }
 }

@@ -1,6 +1,7 @@
 //! Where a record is: positions, and a compact list of them.
 
 use crate::error::{Error, Result};
+use crate::room::reserve;
 use std::ops::Range;
 
 /// A record's address: the byte offset of its frame, and its place within that frame.
@@ -96,12 +97,14 @@ impl PositionList {
             )));
         }
         if position.item == 0 {
+            reserve(&mut self.frames, 1)?;
             if !self.starts.is_empty() {
+                reserve(&mut self.starts, 1)?;
                 self.starts.push(self.count);
             }
             self.frames.push(position.frame);
         } else {
-            self.write_out_starts();
+            self.write_out_starts()?;
         }
         self.count += 1;
         Ok(())
@@ -113,10 +116,12 @@ impl PositionList {
     }
 
     /// Prepares for a frame with more than one record.
-    fn write_out_starts(&mut self) {
+    fn write_out_starts(&mut self) -> Result<()> {
         if self.starts.is_empty() {
-            self.starts = (0..self.frames.len() as u64).collect();
+            reserve(&mut self.starts, self.frames.len())?;
+            self.starts.extend(0..self.frames.len() as u64);
         }
+        Ok(())
     }
 
     /// The number of the frame that record `index` lies in.
@@ -140,7 +145,7 @@ impl PositionList {
         }
         self.push(Position::of_frame(frame))?;
         if items > 1 {
-            self.write_out_starts();
+            self.write_out_starts()?;
         }
         self.count =
             self.count.checked_add(items - 1).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
@@ -158,12 +163,15 @@ impl PositionList {
             return Err(Error::invalid(format!("frame {first} does not follow frame {last}")));
         }
         let base = self.count;
-        self.count = base.checked_add(other.count).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
+        let count = base.checked_add(other.count).ok_or_else(|| Error::invalid("more than 2^64 records"))?;
+        reserve(&mut self.frames, other.frames.len())?;
         if !self.starts.is_empty() || !other.starts.is_empty() {
-            self.write_out_starts();
+            self.write_out_starts()?;
+            reserve(&mut self.starts, other.frames.len())?;
             self.starts.extend((0..other.frames.len()).map(|frame| base + other.start(frame)));
         }
         self.frames.extend_from_slice(&other.frames);
+        self.count = count;
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use crate::format::{Checksum, Damage, Event, Format, OpenOptions, Parts, Scan, S
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
 use crate::position::Position;
+use crate::room::reserve;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +52,9 @@ pub(crate) fn scan_ahead_in_parts(input: Input, options: &OpenOptions, part: u64
         return ScanAhead::start(Work::Whole(Mutex::new(Some(input.scan(options)?))), 1, None);
     };
     let origin = Origin { source, format: input.format(), options: options.clone() };
-    match origin.format.cut(&origin.source, options, part)? {
+    // Where a part needs more than its share, it fails, and a plain scan takes over.
+    let shared = OpenOptions { limits: options.limits.shared_by(threads), ..options.clone() };
+    match origin.format.cut(&origin.source, &shared, part)? {
         Some(parts) if parts.begins().len() > 1 => {
             ScanAhead::start(Work::Parts(parts), threads, Some(origin))
         }
@@ -296,7 +299,7 @@ impl Scan for ScanAhead {
             && let Some(Stored::Record { span, data, .. }) = self.chunk.events.get(self.next)
         {
             let record = self.chunk.data.get(data.clone()).unwrap_or_default();
-            batch.push(record);
+            batch.try_push(record)?;
             size += record.len();
             self.next += 1;
             self.given += 1;
@@ -351,6 +354,7 @@ impl Shared {
             let stored = match event {
                 Ok(Event::Record(ScannedRecord { position, span, checksum, data })) => {
                     let begin = chunk.data.len();
+                    reserve(&mut chunk.data, data.len())?;
                     chunk.data.extend_from_slice(data);
                     Stored::Record { position, span, checksum, data: begin..chunk.data.len() }
                 }

@@ -2,10 +2,11 @@
 
 use crate::batch::Batch;
 use crate::dataset::Dataset;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Event, OpenOptions, Scan};
 use crate::input::Input;
 use crate::io::ReadAt;
+use crate::room::copied;
 use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::ops::Deref;
@@ -40,14 +41,22 @@ impl<D: Deref<Target = Dataset>> Records<D> {
             match self.push_some(batch, count, bytes) {
                 Ok(Some(())) => {}
                 Ok(None) => break,
-                Err(error) if batch.is_empty() => return Err(error),
+                Err(error) if batch.is_empty() => return Err(self.ended_by(error)),
                 Err(error) => {
-                    self.failure = Some(error);
+                    self.failure = Some(self.ended_by(error));
                     break;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Running out of memory ends the iteration: to go on would be to leave sound records out.
+    fn ended_by(&mut self, error: Error) -> Error {
+        if error.kind() == ErrorKind::OutOfMemory {
+            (self.current, self.next_file) = (None, self.dataset.files.len());
+        }
+        error
     }
 
     /// Adds one record or more to a batch, up to so many records or bytes; `None` at the end.
@@ -60,7 +69,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
         if batch.len() > before {
             return Ok(Some(()));
         }
-        self.step(Input::read_ahead, |_, record| batch.push(record))
+        self.step(Input::read_ahead, |_, record| batch.try_push(record))
     }
 
     /// The next records as [`fill`](Records::fill) counts them: lent, not copied, where they lie in
@@ -94,7 +103,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
     fn step<R>(
         &mut self,
         look: fn(Input) -> Input,
-        take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> R,
+        take: impl FnOnce(&Arc<dyn ReadAt>, &[u8]) -> Result<R>,
     ) -> Result<Option<R>> {
         loop {
             let Some((scan, source)) = &mut self.current else {
@@ -112,7 +121,7 @@ impl<D: Deref<Target = Dataset>> Records<D> {
                 continue;
             };
             match scan.next_event() {
-                Ok(Event::Record(record)) => return Ok(Some(take(source, record.data))),
+                Ok(Event::Record(record)) => return take(source, record.data).map(Some),
                 Ok(Event::Damage(damage)) if !self.dataset.options.skip_damage => {
                     return Err(damage.into_error(source.name()));
                 }
@@ -135,16 +144,20 @@ impl<D: Deref<Target = Dataset>> Iterator for Records<D> {
         if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
-        self.step(Input::read_ahead, |_, record| Bytes::copy_from_slice(record)).transpose()
+        let next = self.step(Input::read_ahead, |_, record| Ok(copied(record)?.into()));
+        next.map_err(|error| self.ended_by(error)).transpose()
     }
 }
 
 /// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
-fn lend(source: &Arc<dyn ReadAt>, data: &[u8]) -> Bytes {
+fn lend(source: &Arc<dyn ReadAt>, data: &[u8]) -> Result<Bytes> {
     let within = source.lendable().and_then(|all| {
         let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
         let end = begin.checked_add(data.len())?;
         (end <= all.len()).then(|| all.slice(begin..end))
     });
-    within.unwrap_or_else(|| Bytes::copy_from_slice(data))
+    match within {
+        Some(record) => Ok(record),
+        None => Ok(copied(data)?.into()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Reading every byte of a file and saying what is wrong with it.
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::{self, Checksum, Content, Damage, Event, Format, Notice, OpenOptions, Parts, Scan};
 use crate::input::Input;
 use crate::io::{ReadAt, Window};
@@ -8,7 +8,7 @@ use crate::position::PositionList;
 use crate::pool::caught;
 use crate::table::Table;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -27,6 +27,8 @@ const PART: u64 = 8 << 20;
 pub struct Report {
     /// The file, as messages call it.
     pub file: String,
+    /// Its path, where it has one.
+    pub path: Option<PathBuf>,
     /// Its format.
     pub format: &'static dyn Format,
     /// The format's version, see [`Format::version`].
@@ -174,7 +176,12 @@ pub(crate) fn verify_in_parts(
     let threads = options.thread_count();
     let parts = match threads {
         1 => None,
-        _ => format.cut(source, options, part)?.filter(|parts| parts.begins().len() > 1),
+        _ => {
+            // Where a part needs more than its share, it fails, and the file is read by one thread.
+            let limits = options.limits.shared_by(threads);
+            let options = OpenOptions { limits, ..options.clone() };
+            format.cut(source, &options, part)?.filter(|parts| parts.begins().len() > 1)
+        }
     };
     let side_by_side = match parts {
         Some(parts) => verify_parts(source, format, &*parts, threads, progress)?,
@@ -186,11 +193,15 @@ pub(crate) fn verify_in_parts(
     };
     // Afterwards: what looks like damage in a file that is cut short meanwhile is none of its own.
     source.check_unchanged()?;
+    report.path = source.path().map(Path::to_owned);
     let companions = format.check_companions(source, options, &report.positions)?;
     report.notices.extend(companions);
     if let Some(path) = source.path().filter(|path| Table::path_for(path).exists())
         && let Err(error) = Table::load(path)
     {
+        if error.kind() == ErrorKind::OutOfMemory {
+            return Err(error);
+        }
         report.notices.push(Notice::new(error.to_string()).stale());
     }
     Ok(report)
@@ -288,6 +299,7 @@ impl Report {
     fn new(file: &str, format: &'static dyn Format, version: &'static str) -> Self {
         Report {
             file: file.to_owned(),
+            path: None,
             format,
             version,
             records: 0,

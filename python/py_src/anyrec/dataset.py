@@ -80,6 +80,7 @@ def open(
     max_record: int | None = None,
     max_frame: int | None = None,
     max_decompressed: int | None = None,
+    max_memory: int | None = None,
 ) -> Dataset:
     """Opens a record file, several, a directory or a glob pattern.
 
@@ -103,6 +104,8 @@ def open(
     :param max_record: largest record, in bytes (4 GiB unless said otherwise).
     :param max_frame: largest decompressed GRAIL block (4 GiB).
     :param max_decompressed: largest decompressed IDX file (64 GiB).
+    :param max_memory: most bytes of data in memory at once: a record, a block, an array, a batch (no
+        such bound unless said otherwise).
 
     >>> import anyrec
     >>> for name in ["a.ffr", "b.ffr"]:
@@ -127,6 +130,7 @@ def open(
         "max_record": (max_record, None),
         "max_frame": (max_frame, None),
         "max_decompressed": (max_decompressed, None),
+        "max_memory": (max_memory, None),
     }
     for name, (value, default) in given.items():
         if value is not default:

@@ -25,6 +25,7 @@ __all__ = [
     "FileRefused",
     "InvalidArgument",
     "LimitExceeded",
+    "OutOfMemory",
     "RecordNotFound",
     "StaleCompanion",
     "SystemFailure",
@@ -121,6 +122,10 @@ class InvalidArgument(AnyrecError, ValueError):
 
 class StaleCompanion(AnyrecError, ValueError):
     """A companion file (index file, table) belongs to other data."""
+
+
+class OutOfMemory(AnyrecError, MemoryError):
+    """There is not enough memory. The file may be sound: no setting that skips damage skips this."""
 
 
 class ClosedError(AnyrecError, ValueError):

@@ -154,7 +154,7 @@ pub fn report(conversion: &Conversion, as_json: bool) -> Result<Outcome> {
         let outputs: Vec<_> = conversion
             .outputs
             .iter()
-            .map(|(path, written)| json!({"path": super::path_json(path), "records": written.records, "bytes": written.bytes}))
+            .map(|(path, written)| json!({"path": crate::json::path(path), "records": written.records, "bytes": written.bytes}))
             .collect();
         let notices: Vec<_> = conversion.notices.iter().map(|notice| &notice.message).collect();
         out.json(&json!({"records": conversion.records, "outputs": outputs, "skipped": conversion.skipped, "notices": notices}))?;

@@ -83,7 +83,7 @@ impl Index {
         drop(progress);
         let mut out = Out::about(&path);
         if self.json {
-            out.json(&json!({"path": super::path_json(&path), "records": entries, "reason": reason}))?;
+            out.json(&json!({"path": crate::json::path(&path), "records": entries, "reason": reason}))?;
         } else {
             let entries = term::plural(entries, "record");
             out.line(format!("{}wrote{}  {} ({entries})", term::GREEN, term::RESET, super::show(&path)))?;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
 use anyrec::format::{Content, Event, Format, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
 use anyrec::image::sniff;
-use anyrec::{Input, PositionList, Sizes, Table};
+use anyrec::{ErrorKind, Input, PositionList, Sizes, Table};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -53,7 +53,7 @@ impl Description {
                 Content::Header(pairs) => {
                     description.header = pairs
                         .iter()
-                        .map(|(key, value)| json!([key.to_string(), header_json(value)]))
+                        .map(|(key, value)| json!([crate::json::text(key), header_json(value)]))
                         .collect();
                 }
                 Content::Trailer(trailer) => {
@@ -194,6 +194,8 @@ impl Info {
 /// All there is to say about a file.
 struct Subject {
     name: String,
+    /// The same for scripts.
+    path: Value,
     format: &'static dyn Format,
     version: &'static str,
     companions: Companions,
@@ -205,6 +207,8 @@ impl Subject {
         let mut input = super::open(path, options)?;
         let version = input.format().version(input.head()?);
         let (name, format) = (input.name().to_owned(), input.format());
+        let path = input.source().and_then(|source| source.path());
+        let path = path.map_or_else(|| name.as_str().into(), crate::json::path);
         let companions = Companions::of(&input, options)?;
         let source = input.source().cloned();
         let mut gathered = gather(input, options)?;
@@ -213,7 +217,7 @@ impl Subject {
             gathered.notices.extend(noticed);
         }
         gathered.sampled.sort_unstable();
-        Ok(Subject { name, format, version, companions, gathered })
+        Ok(Subject { name, path, format, version, companions, gathered })
     }
 }
 
@@ -269,12 +273,14 @@ impl Companions {
         if let Some(path) = source.path().filter(|path| Table::path_for(path).exists()) {
             companions.table = Some(match Table::load(path) {
                 Ok(table) => format!("fits the file ({})", term::plural(table.positions().len(), "record")),
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error.into()),
                 Err(error) => error.to_string(),
             });
         }
         if input.format().id() == "mxnet" {
             let reader = Reader::open(source.clone(), options)?;
             companions.index = Some(match (reader.index_path(), reader.index()) {
+                (_, Err(error)) if error.kind() == ErrorKind::OutOfMemory => return Err(error.into()),
                 (_, Err(error)) => error.to_string(),
                 (Some(path), Ok(Some(index))) => {
                     format!("{} ({})", super::show(path), term::plural(index.len() as u64, "key"))
@@ -310,7 +316,7 @@ fn describe_faces(faces: &InsightFace<'_>) -> String {
 }
 
 fn to_json(subject: &Subject) -> Value {
-    let Subject { name, format, version, companions, gathered } = subject;
+    let Subject { path, format, version, companions, gathered, .. } = subject;
     let description = Description::from_contents(&gathered.contents);
     let frequent: Vec<Value> = gathered
         .frequent()
@@ -326,7 +332,7 @@ fn to_json(subject: &Subject) -> Value {
         })
     });
     json!({
-        "path": name,
+        "path": path,
         "format": format.id(),
         "version": version,
         "records": gathered.sizes.count,
@@ -354,7 +360,7 @@ fn to_json(subject: &Subject) -> Value {
 }
 
 fn print(out: &mut Out, subject: &Subject) -> Result<()> {
-    let Subject { name, format, version, companions, gathered } = subject;
+    let Subject { name, format, version, companions, gathered, .. } = subject;
     let mut row =
         |label: &str, text: String| out.line(format!("{}{label:<12}{} {text}", term::CYAN, term::RESET));
     let version = if version.is_empty() { String::new() } else { format!(", version {version}") };

@@ -218,7 +218,7 @@ fn key_json(key: &Key) -> Value {
             (_, Ok(number)) => number.into(),
             _ => number.to_string().into(),
         },
-        Key::Text(text) => text.to_string().into(),
+        Key::Text(text) => crate::json::text(text.as_ref()),
     }
 }
 

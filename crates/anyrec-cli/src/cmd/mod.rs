@@ -100,11 +100,6 @@ pub fn show(path: &Path) -> String {
     term::escape(path.as_os_str().as_bytes())
 }
 
-/// A path for a script: as it is where it is UTF-8, escaped otherwise.
-pub fn path_json(path: &Path) -> serde_json::Value {
-    path.to_str().map_or_else(|| show(path), str::to_owned).into()
-}
-
 /// Transformers that know the key in a file: 32 raw bytes, or 64 hexadecimal digits.
 pub fn registry_with_key(path: &Path) -> Result<Registry> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", show(path)))?;

@@ -56,7 +56,7 @@ impl Pack {
         let mut out = Out::about(&self.output);
         if self.json {
             out.json(
-                &json!({"path": super::path_json(&self.output), "files": files, "bytes": written.bytes}),
+                &json!({"path": crate::json::path(&self.output), "files": files, "bytes": written.bytes}),
             )?;
         } else {
             out.line(format!(

@@ -51,7 +51,7 @@ impl Repair {
         if self.json {
             let mut value = to_json(report);
             if let Some(object) = value.as_object_mut() {
-                object.insert("output".into(), super::path_json(&self.output));
+                object.insert("output".into(), crate::json::path(&self.output));
                 object.insert("kept".into(), written.records.into());
                 object.insert("output_bytes".into(), written.bytes.into());
                 object.insert("lost".into(), report.damage.iter().map(damage_json).collect());

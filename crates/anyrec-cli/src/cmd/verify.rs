@@ -32,26 +32,29 @@ impl Verify {
         let mut options = self.reading.options()?;
         let mut outcome = Outcome::Sound;
         let files = super::expand_all(&self.paths, &mut outcome);
-        let cores = rayon::current_num_threads().max(1);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // One file has all cores to itself, several share them.
         options.threads = cores / files.len().clamp(1, cores);
         let mut out = Out::new();
         let length =
             files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
         let progress = Progress::new("verify", length);
+        // Where its threads cannot be started, this one does it all.
+        let pool = (files.len() > 1).then(|| rayon::ThreadPoolBuilder::new().build().ok()).flatten();
         // In the order given, a few at a time, so that a long list prints as it goes.
         for group in files.chunks(cores) {
-            let reports: Vec<Result<Report>> = group
-                .par_iter()
-                .map(|path| {
-                    let mut last = 0;
-                    let mut advance = |offset: u64| {
-                        progress.add(offset.saturating_sub(last));
-                        last = offset;
-                    };
-                    Ok(anyrec::verify_input(super::open(path, &options)?, &options, &mut advance)?)
-                })
-                .collect();
+            let verify = |path: &PathBuf| -> Result<Report> {
+                let mut last = 0;
+                let mut advance = |offset: u64| {
+                    progress.add(offset.saturating_sub(last));
+                    last = offset;
+                };
+                Ok(anyrec::verify_input(super::open(path, &options)?, &options, &mut advance)?)
+            };
+            let reports: Vec<Result<Report>> = match &pool {
+                Some(pool) => pool.install(|| group.par_iter().map(verify).collect()),
+                None => group.iter().map(verify).collect(),
+            };
             for report in reports {
                 let report = match report {
                     Ok(report) => report,
@@ -125,7 +128,7 @@ pub fn to_json(report: &Report) -> Value {
     let description = super::info::Description::from_contents(&report.contents);
     let damage: Vec<Value> = report.damage.iter().map(damage_json).collect();
     json!({
-        "path": report.file,
+        "path": report.path.as_deref().map_or_else(|| report.file.as_str().into(), crate::json::path),
         "format": report.format.id(),
         "version": report.version,
         "records": report.records,

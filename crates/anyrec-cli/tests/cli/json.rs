@@ -116,3 +116,107 @@ fn writing_commands_tell_what_they_wrote() {
     }
     insta::assert_snapshot!(session.transcript());
 }
+
+/// Names that a terminal must not see as they are, and one that is not UTF-8.
+const AWKWARD: [&[u8]; 3] = [
+    "a\u{9b}2J\u{85}\u{7f}\u{1b}[0m\u{202e}\u{200e}\u{200f}\u{61c}\u{2066}\u{2069}\u{2028}\u{2029}\u{feff}.ffr".as_bytes(),
+    b"quote\"back\\slash\ttab\nline \xc3\xa9.ffr",
+    b"caf\xe9 \xff\x80.ffr",
+];
+
+/// The path that a JSON object has under `key`, in bytes, as Python's `os.fsencode` has it.
+fn path_of(line: &str, key: &str) -> Vec<u8> {
+    // serde_json does not take lone surrogates: characters of a private area stand in for them.
+    let value: Value = serde_json::from_str(&line.replace("\\udc", "\\ue0")).unwrap();
+    let byte = |character: char| match u32::from(character) {
+        stray @ 0xe080..=0xe0ff => vec![u8::try_from(stray - 0xe000).unwrap()],
+        _ => character.to_string().into_bytes(),
+    };
+    value.pointer(key).unwrap().as_str().unwrap().chars().flat_map(byte).collect()
+}
+
+#[test]
+fn paths_can_be_used_as_paths_and_nothing_misleads_a_terminal() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt;
+    for name in AWKWARD {
+        let session = Session::with(&["ffrecord/n1.ffr"]);
+        let name = OsStr::from_bytes(name);
+        std::fs::copy(session.path("n1.ffr"), session.path(name)).unwrap();
+        let beside = |prefix: &str| {
+            let mut beside = OsString::from(prefix);
+            beside.push(name);
+            beside
+        };
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let runs: [(Vec<OsString>, &[&str], OsString); 9] = [
+            ([words(&["info", "--json"]), vec![name.into()]].concat(), &["/path"], name.into()),
+            ([words(&["verify", "--json"]), vec![name.into()]].concat(), &["/path"], name.into()),
+            (
+                [words(&["repair", "--json"]), vec![name.into(), "-o".into(), beside("fixed")]].concat(),
+                &["/output"],
+                beside("fixed"),
+            ),
+            (
+                [words(&["convert", "--json"]), vec![name.into(), beside("new")]].concat(),
+                &["/outputs/0/path"],
+                beside("new"),
+            ),
+            (
+                [words(&["shuffle", "--json"]), vec![name.into(), beside("mixed")]].concat(),
+                &["/outputs/0/path"],
+                beside("mixed"),
+            ),
+            (
+                [words(&["merge", "--json"]), vec![name.into(), name.into(), beside("both")]].concat(),
+                &["/outputs/0/path"],
+                beside("both"),
+            ),
+            (
+                [words(&["unpack", "--json"]), vec![name.into(), beside("folder")]].concat(),
+                &["/path"],
+                beside("folder"),
+            ),
+            (
+                [words(&["pack", "--json"]), vec![beside("folder"), beside("packed")]].concat(),
+                &["/path"],
+                beside("packed"),
+            ),
+            ([words(&["index", "--json"]), vec![name.into()]].concat(), &["/path"], beside("")),
+        ];
+        for (arguments, keys, expected) in runs {
+            let output = session.command(&arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+            let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+            assert!(told.chars().all(|c| c == '\n' || anyrec::is_harmless(c)), "{arguments:?}: {told:?}");
+            for key in keys {
+                let found = path_of(told.lines().next().unwrap(), key);
+                let found = OsStr::from_bytes(&found);
+                match arguments[0] == "index" {
+                    // A table stands beside the file.
+                    true => assert!(session.path(found).exists() && found != expected, "{found:?}"),
+                    false => assert_eq!(found, expected, "{arguments:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_terminal_sees_no_mark_that_reorders_a_name() {
+    let session = Session::with(&["ffrecord/n1.ffr"]);
+    let name = "cod\u{202e}rff.exe\u{200f}.ffr";
+    std::fs::copy(session.path("n1.ffr"), session.path(name)).unwrap();
+    for command in ["info", "verify", "ls", "cat"] {
+        for damaged in [false, true] {
+            if damaged {
+                session.damage(name, |data| data.truncate(17));
+            }
+            let output = session.command(&[command, name]).output().unwrap();
+            let told = [output.stdout, output.stderr].concat();
+            let told = String::from_utf8_lossy(&told);
+            assert!(!told.contains(['\u{202e}', '\u{200f}']), "{command}: {told:?}");
+        }
+        std::fs::copy(session.path("n1.ffr"), session.path(name)).unwrap();
+    }
+}

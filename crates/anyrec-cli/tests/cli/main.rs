@@ -9,6 +9,7 @@ mod demo;
 mod exit_codes;
 mod interrupt;
 mod json;
+mod memory;
 mod names;
 mod refusals;
 mod session;

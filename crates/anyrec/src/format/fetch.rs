@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::io::{RangeRead, bring_near, copy, finish_streaming};
 use crate::pool::{caught, side_by_side};
 use crate::position::{Location, Plain};
+use crate::room::check_room;
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -28,6 +29,11 @@ pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
     Fetch::new(wanted, 1)?.into_batch(&mut batch, 1)?;
     Ok(batch)
 }
+
+/// Memory for so many records is not asked for before it is known to be there; and what the lists
+/// about one take, all together.
+const MANY: usize = 1 << 16;
+const PER_RECORD: usize = 256;
 
 /// While a record is copied, the beginning of the one so many places later is brought near.
 const AHEAD: usize = 4;
@@ -62,6 +68,9 @@ impl<'a> Fetch<'a> {
     /// Locates the records, and reads those that must be decoded to know their size, with up to that
     /// many threads.
     pub(crate) fn new(wanted: Vec<Wanted<'a>>, threads: usize) -> Result<Self> {
+        if wanted.len() > MANY {
+            check_room(wanted.len().saturating_mul(PER_RECORD))?;
+        }
         let by_reader = by_reader(&wanted);
         let mut memory = vec![None; wanted.len()];
         for (reader, places) in &by_reader {

@@ -135,7 +135,7 @@ pub trait RecordReader: Send + Sync {
             let (now, later) = rest.split_at(locations.len());
             let spans: Vec<Range<u64>> = locations.iter().map(|location| location.span.clone()).collect();
             for ((&index, location), frame) in now.iter().zip(&locations).zip(source.many_bytes(&spans)?) {
-                batch.push(&self.decode(index, location, &frame)?);
+                batch.try_push(&self.decode(index, location, &frame)?)?;
             }
             rest = later;
         }

@@ -155,6 +155,7 @@ impl AtomicFile {
         loop {
             let room = self.room();
             if data.len() < room {
+                self.make_room(data.len())?;
                 self.buffer.extend_from_slice(data);
                 return Ok(());
             }
@@ -167,6 +168,7 @@ impl AtomicFile {
                 self.write_at(now, self.offset)?;
                 self.offset += now.len() as u64;
             } else {
+                self.make_room(now.len())?;
                 self.buffer.extend_from_slice(now);
                 self.hand_over()?;
             }
@@ -181,10 +183,18 @@ impl AtomicFile {
     pub fn append_all<const N: usize>(&mut self, pieces: [&[u8]; N]) -> Result<()> {
         let size = pieces.iter().fold(0, |size: usize, piece| size.saturating_add(piece.len()));
         if size < self.room() {
+            self.make_room(size)?;
             pieces.iter().for_each(|piece| self.buffer.extend_from_slice(piece));
             return Ok(());
         }
         pieces.iter().try_for_each(|piece| self.append(piece))
+    }
+
+    /// Makes the buffer large enough for so many bytes more. Where it cannot be, the file is given up:
+    /// half of what the caller appends may be in it.
+    #[inline]
+    fn make_room(&mut self, more: usize) -> Result<()> {
+        self.buffer.try_reserve(more).map_err(|_| self.write_error(io::ErrorKind::OutOfMemory.into()))
     }
 
     /// Fewer bytes than these can be appended without a call to the system.
@@ -236,7 +246,7 @@ impl AtomicFile {
             }
         }
         next.clear();
-        next.reserve(BLOCK);
+        next.try_reserve(BLOCK).map_err(|_| self.write_error(io::ErrorKind::OutOfMemory.into()))?;
         let block = std::mem::replace(&mut self.buffer, next);
         let (file, offset) = (Arc::clone(self.file.file()), self.offset);
         self.offset += block.len() as u64;

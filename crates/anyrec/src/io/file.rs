@@ -6,6 +6,7 @@ use super::publish::check_published;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Once;
+use crate::room::reserve;
 use bytes::Bytes;
 use std::fs::File;
 use std::io;
@@ -82,17 +83,17 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
     Ok(Arc::new(PositionalFile::new(common, access == Access::Direct)))
 }
 
-/// A path as messages show it: control characters and invalid UTF-8 escaped.
+/// A path as messages show it: what a terminal could be misled by, and invalid UTF-8, escaped.
 pub(crate) fn display_name(path: &Path) -> String {
     use bstr::ByteSlice;
     use std::os::unix::ffi::OsStrExt;
     let mut name = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() {
-                name.extend(character.escape_default());
-            } else {
+            if crate::is_harmless(character) {
                 name.push(character);
+            } else {
+                name.extend(character.escape_default());
             }
         }
         for byte in chunk.invalid().bytes() {
@@ -168,10 +169,7 @@ impl LocalFile {
     /// The bytes of a range that the file had when it was opened.
     pub(super) fn read_to_vec(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| {
-            let message = format!("{size} bytes do not fit in memory");
-            Error::new(ErrorKind::Limit, message).in_file(self.name.clone()).at(offset)
-        })?;
+        reserve(&mut bytes, size).map_err(|error| error.in_file(self.name.clone()).at(offset))?;
         while bytes.len() < size {
             let (at, want) = (offset + bytes.len() as u64, size - bytes.len());
             let room = bytes.spare_capacity_mut();

@@ -5,6 +5,7 @@ use super::read_at::{RangeRead, ReadAt, checked, past_end};
 #[cfg(target_os = "linux")]
 use super::uring::Rings;
 use crate::error::Result;
+use crate::room::room;
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
@@ -103,8 +104,8 @@ impl PositionalFile {
 
     /// Reads whole blocks into memory of its own, and copies out of it.
     fn read_direct(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
-        let mut blocks: Vec<Aligned> =
-            reads.iter().map(|read| Aligned::around(read.offset, read.buffer.len())).collect();
+        let blocks = reads.iter().map(|read| Aligned::around(read.offset, read.buffer.len()));
+        let mut blocks = blocks.collect::<Result<Vec<Aligned>>>()?;
         let mut jobs: Vec<Job<'_>> = blocks.iter_mut().map(Aligned::job).collect();
         self.read_jobs(&mut jobs)?;
         for (read, blocks) in reads.iter_mut().zip(&blocks) {
@@ -127,16 +128,16 @@ struct Aligned {
 
 impl Aligned {
     /// For `size` bytes at `offset`. The caller has as much memory for them already.
-    fn around(offset: u64, size: usize) -> Self {
+    fn around(offset: u64, size: usize) -> Result<Self> {
         // Less than a block.
         #[allow(clippy::cast_possible_truncation)]
         let before = (offset % BLOCK as u64) as usize;
         let blocks = (before + size).next_multiple_of(BLOCK);
-        let memory = vec![0; blocks + BLOCK];
+        let memory = room(blocks + BLOCK)?;
         let shift = memory.as_ptr().align_offset(BLOCK);
         let begin = shift + before;
         let offset = offset - before as u64;
-        Aligned { memory, blocks: shift..shift + blocks, offset, wanted: begin..begin + size }
+        Ok(Aligned { memory, blocks: shift..shift + blocks, offset, wanted: begin..begin + size })
     }
 
     fn job(&mut self) -> Job<'_> {
@@ -182,7 +183,7 @@ impl ReadAt for PositionalFile {
         if !self.direct {
             return Ok(self.common.read_to_vec(range.start, size)?.into());
         }
-        let mut buffer = vec![0; size];
+        let mut buffer = room(size)?;
         self.read_direct(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
         Ok(buffer.into())
     }

@@ -10,6 +10,7 @@ use super::read_at::{RangeRead, ReadAt};
 use crate::error::Result;
 use crate::fork::{Lock, generation};
 use crate::pool::{caught, in_background};
+use crate::room::reserve;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -177,8 +178,10 @@ impl Shared {
 
     fn read_block(&self, number: u64) -> Result<Vec<u8>> {
         let spare = self.state().spare.pop();
-        let memory = spare.or_else(|| LEFT_OVER.lock().pop());
-        let mut memory = memory.unwrap_or_else(|| Vec::with_capacity(MEMORY));
+        let mut memory = spare.or_else(|| LEFT_OVER.lock().pop()).unwrap_or_default();
+        if memory.capacity() < MEMORY {
+            reserve(&mut memory, MEMORY)?;
+        }
         let place = begin_of(&memory);
         let begin = number * BLOCK as u64;
         let size = usize::try_from(self.source.len() - begin).map_or(BLOCK, |left| left.min(BLOCK));

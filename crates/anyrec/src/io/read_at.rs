@@ -1,6 +1,7 @@
 //! Positional reads, many at a time.
 
 use crate::error::{Error, Result};
+use crate::room::room;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Range;
@@ -116,8 +117,8 @@ impl dyn ReadAt {
     /// # Errors
     /// As [`ReadAt::read_ranges`].
     pub fn many_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let room = |range| Ok(vec![0; checked(self, range)?.len()]);
-        let mut buffers = ranges.iter().map(room).collect::<Result<Vec<Vec<u8>>>>()?;
+        let buffer = |range| room(checked(self, range)?.len());
+        let mut buffers = ranges.iter().map(buffer).collect::<Result<Vec<Vec<u8>>>>()?;
         let reads = ranges.iter().zip(&mut buffers);
         let mut reads: Vec<RangeRead<'_>> =
             reads.map(|(range, buffer)| RangeRead { offset: range.start, buffer }).collect();

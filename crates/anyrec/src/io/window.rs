@@ -13,6 +13,7 @@ use super::copy::bring_near;
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
 use super::read_at::{RangeRead, ReadAt};
 use crate::error::{Error, Result};
+use crate::room::reserve;
 use bytes::Bytes;
 use std::fmt;
 use std::io::Read;
@@ -272,6 +273,7 @@ impl Window {
                 if step == 0 {
                     return Ok(false);
                 }
+                reserve(&mut self.buffer, step).map_err(|error| error.in_file(source.name()))?;
                 self.buffer.resize(have + step, 0);
                 let buffer = self.buffer.get_mut(have..).unwrap_or_default();
                 source.read_ranges(&mut [RangeRead { offset: at, buffer }])?;
@@ -281,6 +283,7 @@ impl Window {
                 if *ended {
                     return Ok(false);
                 }
+                reserve(&mut self.buffer, step).map_err(|error| error.in_file(name.as_str()))?;
                 let got = reader
                     .take(step as u64)
                     .read_to_end(&mut self.buffer)

@@ -3,16 +3,23 @@
 use super::plan::Plan;
 use super::source::Source;
 use crate::batch::Batch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Label, Tags};
 use crate::recycler::Recycler;
+use crate::room::check_room;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Before a batch of more records than this is planned, the files are asked whether they have them.
+const MANY: u64 = 1 << 16;
+/// And the lists about them, so many bytes a record, must find room.
+const PER_RECORD: usize = 256;
+
 /// What happens when a record cannot be read or decoded.
 ///
-/// Whatever is chosen, a batch without a single good record is an error.
+/// Whatever is chosen, a batch without a single good record is an error, and so is running out of
+/// memory ([`ErrorKind::OutOfMemory`]), which says nothing about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnError {
@@ -130,6 +137,12 @@ impl Job {
         stop: &AtomicBool,
     ) -> Result<(Loaded, Vec<Failure>)> {
         let mut indices = Vec::new();
+        let count = self.plan.count(consumed);
+        if count > MANY {
+            // The plan is as long as the files say, and they may say too much.
+            self.source.check_all()?;
+            check_room(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(PER_RECORD))?;
+        }
         let padding = self.plan.fill(epoch, consumed, &mut indices);
         let mut failures = Vec::new();
         let mut failed = |record: u64, error: Error| failures.push(Failure { epoch, record, error });
@@ -173,13 +186,27 @@ impl Job {
         let mut readable: Vec<(usize, u64)> = indices.iter().copied().enumerate().collect();
         match self.source.fill(indices, &mut records, threads) {
             Ok(()) => {}
-            Err(error) if matches!(self.on_error, OnError::Raise | OnError::Blank) => return Err(error),
+            Err(error)
+                if matches!(self.on_error, OnError::Raise | OnError::Blank)
+                    || error.kind() == ErrorKind::OutOfMemory =>
+            {
+                return Err(error);
+            }
             Err(_) => {
                 // Which of them it was is found by reading them one by one.
-                readable.retain(|&(_, record)| {
-                    let outcome = self.source.fill(&[record], &mut records, 1);
-                    outcome.map_err(|error| failed(record, error)).is_ok()
+                let mut no_memory = Ok(());
+                readable.retain(|&(_, record)| match self.source.fill(&[record], &mut records, 1) {
+                    Ok(()) => true,
+                    Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                        no_memory = Err(error);
+                        false
+                    }
+                    Err(error) => {
+                        failed(record, error);
+                        false
+                    }
                 });
+                no_memory?;
                 let numbers: Vec<u64> = readable.iter().map(|&(_, record)| record).collect();
                 self.source.fill(&numbers, &mut records, threads)?;
             }
@@ -225,6 +252,7 @@ impl Job {
             let Err(error) = decode.decode(&sample, payload, slot) else { return true };
             let error = self.source.placed(sample.record, error);
             match self.on_error {
+                _ if error.kind() == ErrorKind::OutOfMemory => outcome = Err(error),
                 OnError::Raise => outcome = Err(error),
                 OnError::Skip | OnError::Replace => failed(sample.record, error),
                 OnError::Blank => {

@@ -163,6 +163,11 @@ impl Plan {
         (self.samples() - consumed).div_ceil(self.world).min(self.batch_size)
     }
 
+    /// Records in this rank's batch, in the step that begins at `consumed`.
+    pub(super) fn count(&self, consumed: u64) -> u64 {
+        self.share(consumed)
+    }
+
     /// The place in the epoch's order of this rank's first sample, in the step that begins at
     /// `consumed`; the batch's others follow it. Places past the end are the epoch's first again.
     pub fn first(&self, consumed: u64) -> u64 {

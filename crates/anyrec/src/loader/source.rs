@@ -31,6 +31,15 @@ pub trait Source: Send + Sync {
     fn placed(&self, number: u64, error: Error) -> Error {
         error.in_record(number)
     }
+
+    /// Makes sure that the records that are counted are there, as far as that can be told without
+    /// reading them ([`Dataset::check_range`]): asked before a list of very many is made.
+    ///
+    /// # Errors
+    /// As [`Dataset::check_range`].
+    fn check_all(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Source for Dataset {
@@ -48,6 +57,10 @@ impl Source for Dataset {
 
     fn placed(&self, number: u64, error: Error) -> Error {
         Dataset::placed(self, number, error)
+    }
+
+    fn check_all(&self) -> Result<()> {
+        self.check_range(&(0..self.len()?))
     }
 }
 
@@ -177,7 +190,7 @@ impl Source for Sources {
         }
         batch.clear();
         for (part, at) in places {
-            batch.push(pieces.get(part).and_then(|piece| piece.get(at)).unwrap_or_default());
+            batch.try_push(pieces.get(part).and_then(|piece| piece.get(at)).unwrap_or_default())?;
         }
         Ok(())
     }
@@ -196,5 +209,9 @@ impl Source for Sources {
             Some((part, local)) => part.placed(local, error),
             None => error.in_record(number),
         }
+    }
+
+    fn check_all(&self) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.check_all())
     }
 }

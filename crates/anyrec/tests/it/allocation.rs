@@ -1,4 +1,4 @@
-//! An allocator that remembers how much a thread held at most.
+//! An allocator that remembers how much a thread held at most, and that can fail.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,6 +11,35 @@ thread_local! {
     static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
 
+thread_local! {
+    /// Allocations of at least so many bytes are counted down, and the one at 0 fails.
+    static FAILING: Cell<Option<(usize, u64)>> = const { Cell::new(None) };
+}
+
+/// Whether an allocation of that size is the one that shall fail.
+fn fails(size: usize) -> bool {
+    let count = |failing: &Cell<Option<(usize, u64)>>| match failing.get() {
+        Some((least, 0)) if size >= least => {
+            failing.set(None);
+            true
+        }
+        Some((least, left)) if size >= least => {
+            failing.set(Some((least, left - 1)));
+            false
+        }
+        _ => false,
+    };
+    FAILING.try_with(count).unwrap_or(false)
+}
+
+/// Runs `work` with the `nth` allocation of at least that many bytes by this thread failing; says
+/// whether there were as many.
+pub fn with_failure<T>(least: usize, nth: u64, work: impl FnOnce() -> T) -> (T, bool) {
+    FAILING.with(|failing| failing.set(Some((least, nth))));
+    let result = work();
+    (result, FAILING.with(|failing| failing.take().is_none()))
+}
+
 fn count(change: i64) {
     // A thread that is ending has no counters any more, and nothing to report.
     let _ = HELD.try_with(|held| {
@@ -19,9 +48,12 @@ fn count(change: i64) {
     });
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is handed to the system's allocator unchanged, or fails; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
         count(layout.size() as i64);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
@@ -34,6 +66,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if fails(size) {
+            return std::ptr::null_mut();
+        }
         // Old and new exist side by side while the bytes move.
         count(size as i64);
         count(-(layout.size() as i64));

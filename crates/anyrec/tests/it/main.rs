@@ -14,6 +14,7 @@ mod golden_idx;
 mod golden_mxnet;
 mod loader;
 mod manifest;
+mod memory;
 mod parts;
 mod publishing;
 mod repair;

@@ -126,12 +126,12 @@ impl Im2rec {
                 .labels
                 .iter()
                 .zip(0u64..)
-                .map(|(folder, label)| json!({"folder": super::path_json(folder), "label": label}))
+                .map(|(folder, label)| json!({"folder": crate::json::path(folder), "label": label}))
                 .collect();
             let files: Vec<Value> = listed
                 .files
                 .iter()
-                .map(|(path, count)| json!({"path": super::path_json(path), "images": count}))
+                .map(|(path, count)| json!({"path": crate::json::path(path), "images": count}))
                 .collect();
             out.json(&json!({"outputs": files, "labels": labels, "notices": listed.notices}))?;
         } else {
@@ -193,8 +193,8 @@ fn to_json(packed: &Packed) -> Value {
     let notices: Vec<&String> =
         packed.written.notices.iter().map(|notice| &notice.message).chain(&packed.notices).collect();
     json!({
-        "path": super::path_json(&packed.path),
-        "list": super::path_json(&packed.list),
+        "path": crate::json::path(&packed.path),
+        "list": crate::json::path(&packed.list),
         "records": packed.written.records,
         "bytes": packed.written.bytes,
         "failed": packed.failed,

@@ -126,7 +126,7 @@ impl Unpack {
                 .map(|(name, reason, instead)| json!({"name": name, "reason": reason, "written_as": instead}))
                 .collect();
             out.json(&json!({
-                "path": super::path_json(&self.folder),
+                "path": crate::json::path(&self.folder),
                 "files": ledger.files,
                 "folders": ledger.folders,
                 "bytes": ledger.bytes,

@@ -475,8 +475,8 @@ impl Scan for FfRecordScan {
             let data = size_of(end, next).filter(|_| size < bytes);
             let Some((data, rest)) = data.and_then(|size| ahead.split_at_checked(size)) else { break };
             if !self.verify {
-                batch.push(data);
-            } else if batch.push_with_crc32(data) != stored {
+                batch.try_push(data)?;
+            } else if batch.push_with_crc32(data)? != stored {
                 batch.pop();
                 break;
             }

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, Tags, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
+use crate::room::room;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -128,7 +129,7 @@ impl Writer {
         let number = self.begin_sample()?;
         self.broken = true;
         let (mut checksum, mut size) = (0, 0u64);
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = room(CHUNK)?;
         loop {
             let got = match sample.read(&mut buffer) {
                 Ok(0) => break,
@@ -225,7 +226,7 @@ impl Writer {
         let name = self.file.name();
         let size = self.size;
         let file = self.file.flushed()?;
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = room(CHUNK)?;
         let mut left = size;
         let mut copy = || -> std::io::Result<()> {
             while left > 0 && distance > 0 {

@@ -8,7 +8,7 @@ use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, HEADER_MAGIC, ItemCursor, Items};
 use super::legacy::{self, RecordKind};
 use super::transform::{Chain, Registry};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::OpenOptions;
 use crate::limits::Limits;
 use bytes::Bytes;
@@ -85,7 +85,12 @@ impl Decoder {
             return Ok(Frame { list: stored, data: None, items });
         }
         for transformer in guesses() {
-            let Ok(list) = transformer.decode(&stored, self.limits.frame) else { continue };
+            let list = match transformer.decode(&stored, self.limits.frame) {
+                Ok(list) => list,
+                Err(error) if error.kind() == ErrorKind::Corrupt => continue,
+                // Says nothing about how the block is transformed.
+                Err(error) => return Err(error),
+            };
             if let Ok(items) = Items::parse(&list) {
                 return Ok(Frame { list: list.into(), data: None, items });
             }
@@ -196,7 +201,12 @@ impl<'a> Frame<'a> {
         let range = self.items.range(&self.list, index)?;
         match self.data.unwrap_or(self.list) {
             Cow::Borrowed(data) => data.get(range).map(Cow::Borrowed),
-            Cow::Owned(data) => data.get(range).map(|item| Cow::Owned(item.to_vec())),
+            Cow::Owned(mut data) => {
+                data.get(range.clone())?;
+                data.truncate(range.end);
+                data.drain(..range.start);
+                Some(Cow::Owned(data))
+            }
         }
     }
 }

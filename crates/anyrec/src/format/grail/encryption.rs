@@ -11,6 +11,7 @@
 use super::transform::Transformer;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::room::check_room;
 use aes_gcm::aead::{Aead, Generate, KeyInit};
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ impl Transformer for Aes256Gcm {
         if size > limit {
             return Err(Limits::exceeded("encrypted block size", size, limit));
         }
+        check_room(sealed.len())?;
         self.cipher
             .decrypt(&(*nonce).into(), sealed)
             .map_err(|_| Error::corrupt("decryption fails: the key is another one, or the block was changed"))

@@ -12,6 +12,7 @@
 
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
+use crate::room::reserve;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -201,7 +202,8 @@ pub fn join_block(bytes: &[u8], verify: bool) -> Result<(BlockKind, Cow<'_, [u8]
     if run.is_complete() {
         return Ok((run.kind, Cow::Borrowed(first.payload)));
     }
-    let mut joined = Vec::with_capacity(block_capacity(run.total, bytes.len()));
+    let mut joined = Vec::new();
+    reserve(&mut joined, block_capacity(run.total, bytes.len()))?;
     joined.extend_from_slice(first.payload);
     let mut rest = bytes;
     while !run.is_complete() {
@@ -345,6 +347,7 @@ impl Items {
         for index in 0..count {
             if index % MARK_EVERY == 0 {
                 // A total past the address space is refused below.
+                reserve(&mut items.marks, 1)?;
                 items.marks.push((items.end, usize::try_from(items.total).unwrap_or(usize::MAX)));
             }
             let (size, taken) = uvarint(buffer.get(items.end..).unwrap_or_default())

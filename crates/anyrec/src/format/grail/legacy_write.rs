@@ -6,6 +6,7 @@ use super::transform::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Notice, RecordWriter, Tags, WriteOptions, Written, writer::DroppedTags};
 use crate::io::{AtomicFile, FileSet};
+use crate::room::reserve;
 use std::io::Write;
 use std::path::Path;
 
@@ -256,6 +257,7 @@ impl<'a> LegacyPackedWriter<'a> {
         if self.data.len() as u64 + size > self.max_bytes || self.sizes.len() as u64 + 1 > self.max_items {
             self.flush()?;
         }
+        reserve(&mut self.data, item.len())?;
         self.sizes.push(size);
         self.data.extend_from_slice(item);
         self.appended += 1;

@@ -331,7 +331,7 @@ impl RecordReader for Reader {
                 Some((frame, block)) if frame == position.frame => block,
                 _ => self.block(index, position.frame)?,
             };
-            batch.push(&self.item(index, position, &block)?);
+            batch.try_push(&self.item(index, position, &block)?)?;
             held = Some((position.frame, block));
         }
         Ok(())

@@ -19,6 +19,7 @@ use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOpti
 use crate::io::{ReadAt, Window};
 use crate::limits::Limits;
 use crate::position::Position;
+use crate::room::{copied, reserve};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -200,7 +201,10 @@ impl GrailScan {
             return self.take_block(begin, run.kind, &first);
         }
         let left = self.window.remaining().map_or(0, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let mut joined = Vec::with_capacity(layout::block_capacity(run.total, left.saturating_add(size)));
+        let most = usize::try_from(self.decoder.limits.frame).unwrap_or(usize::MAX).max(size);
+        let mut joined = Vec::new();
+        let capacity = layout::block_capacity(run.total, left.saturating_add(size)).min(most);
+        reserve(&mut joined, capacity).map_err(|error| error.in_file(self.window.name()).at(begin))?;
         joined.extend_from_slice(&first);
         drop(first);
         while !run.is_complete() {
@@ -211,7 +215,11 @@ impl GrailScan {
                 return Ok(());
             }
             match layout::decode_chunk(ahead, verify).map(|chunk| (chunk, run.push(&chunk))) {
-                Ok((chunk, Ok(()))) => joined.extend_from_slice(chunk.payload),
+                Ok((chunk, Ok(()))) => {
+                    // On a stream there was no telling how much would come.
+                    reserve(&mut joined, chunk.payload.len())?;
+                    joined.extend_from_slice(chunk.payload);
+                }
                 // The next block begins here: what came before lacks its end.
                 Ok((chunk, Err(error))) if chunk.index == 0 => {
                     self.damage(begin..here, &error);
@@ -262,7 +270,7 @@ impl GrailScan {
             },
             BlockKind::Trailer => match self.decoder.trailer(stored) {
                 Ok(item) => {
-                    self.metadata(span, Content::Trailer(item.to_vec()));
+                    self.metadata(span, Content::Trailer(copied(&item)?));
                     self.awaits_trailer = false;
                     return self.end_of_blocks();
                 }
@@ -359,7 +367,7 @@ impl GrailScan {
         let range = usize::try_from(range.start).unwrap_or(usize::MAX)
             ..usize::try_from(range.end).unwrap_or(usize::MAX);
         let ahead = self.window.peek(range.end)?;
-        Ok(Bytes::copy_from_slice(ahead.get(range).unwrap_or_default()))
+        Ok(copied(ahead.get(range).unwrap_or_default())?.into())
     }
 
     fn begin_block(&mut self, span: Range<u64>, block: Block, checksum: Checksum) {

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{Notice, RecordWriter, Tags, Value, WriteOptions, Written, writer::DroppedTags};
 use crate::io::{AtomicFile, FileSet};
 use crate::position::Position;
+use crate::room::reserve;
 use bstr::BString;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -195,6 +196,8 @@ impl<'a> Writer<'a> {
     pub fn append(&mut self, item: &[u8]) -> Result<()> {
         self.require(&[State::Initial, State::Body], "append a record")?;
         self.begin();
+        reserve(&mut self.sizes, 1)?;
+        reserve(&mut self.data, item.len())?;
         self.sizes.push(item.len() as u64);
         self.data.extend_from_slice(item);
         self.appended += 1;
@@ -330,7 +333,7 @@ impl<'a> Writer<'a> {
         let done = if self.pipeline.is_idle() {
             self.write_body([&block, &data], items).map_err(|error| self.fail(error))
         } else {
-            block.reserve_exact(data.len());
+            reserve(&mut block, data.len()).map_err(|error| self.fail(error))?;
             block.extend_from_slice(&data);
             self.submit(BlockKind::Body, items, block)
         };

@@ -6,11 +6,11 @@
 use super::layout::Header;
 use super::read::Reader;
 use super::write::create_sink;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::{ElementType, OpenOptions, RecordReader, WriteOptions, Written};
 use crate::io::RangeRead;
 use crate::limits::Limits;
-use crate::room::room;
+use crate::room::{reserve, room};
 use ndarray::{ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 use std::path::Path;
 
@@ -245,11 +245,8 @@ impl Reader {
         self.source().check_unchanged()?;
         self.check_whole()?;
         let (offset, length) = (self.header().length(), self.header().data_length());
-        let size = Limits::check("array size", length, self.source().len() - offset, u64::MAX)?;
-        let mut bytes = room(size).ok_or_else(|| {
-            let message = format!("an array of {length} bytes does not fit in memory");
-            Error::new(ErrorKind::Limit, message).in_file(self.source().name())
-        })?;
+        let size = Limits::check("array size", length, self.source().len() - offset, self.limits().memory)?;
+        let mut bytes = room(size).map_err(|error| error.in_file(self.source().name()))?;
         self.source().read_ranges(&mut [RangeRead { offset, buffer: &mut bytes }])?;
         ArrayD::from_shape_vec(self.array_shape()?, bytes).map_err(|error| self.not_an_array(error))
     }
@@ -311,14 +308,16 @@ impl Reader {
         self.check_whole()?;
         let (begin, length) = (self.header().length(), self.header().data_length());
         // `check_whole` found all of them in the file.
-        let size = Limits::check("array size", length, self.source().len() - begin, u64::MAX)?;
-        let mut elements = Vec::with_capacity(size / size_of::<T>());
+        let size = Limits::check("array size", length, self.source().len() - begin, self.limits().memory)?;
+        let mut elements = Vec::new();
+        let count = size / size_of::<T>();
+        reserve(&mut elements, count).map_err(|error| error.in_file(self.source().name()))?;
         if let Some(bytes) = self.source().as_slice().and_then(|all| self.elements_in(all)) {
             T::decode(bytes, &mut elements);
             self.source().check_unchanged()?;
             return Ok(elements);
         }
-        let mut buffer = vec![0; CHUNK.min(size)];
+        let mut buffer = room(CHUNK.min(size))?;
         let mut done = 0;
         while done < size {
             let buffer = buffer.get_mut(..CHUNK.min(size - done)).unwrap_or_default();
@@ -336,18 +335,19 @@ impl Reader {
         let mut elements = Vec::new();
         let Some(inflated) = self.inflated() else { return Ok(elements) };
         let (begin, length) = (self.header().length(), self.header().data_length());
-        if length > self.limits().decompressed {
-            return Err(Limits::exceeded("array size", length, self.limits().decompressed)
-                .in_file(self.source().name()));
+        let limit = self.limits().decompressed.min(self.limits().memory);
+        if length > limit {
+            return Err(Limits::exceeded("array size", length, limit).in_file(self.source().name()));
         }
         let mut inflater = inflated.inflater()?;
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = room(CHUNK)?;
         let header = usize::try_from(begin).ok().and_then(|begin| buffer.get_mut(..begin));
         inflater.fill(header.unwrap_or_default())?;
         let mut left = length;
         while left > 0 {
             let want = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
             let found = inflater.fill(buffer.get_mut(..want).unwrap_or_default())?;
+            reserve(&mut elements, found / size_of::<T>())?;
             T::decode(buffer.get(..found).unwrap_or_default(), &mut elements);
             left -= found as u64;
             if found < want {

@@ -7,6 +7,7 @@
 //! the elements. So nothing is put by in a second file, and the result is one ordinary member
 //! (several would be legal, but some readers stop after the first).
 
+use crate::deflate;
 use crate::error::{Error, Result};
 use crate::io::{AtomicFile, FileSet};
 use flate2::{Compress, Compression, FlushCompress, Status};
@@ -36,13 +37,16 @@ struct Gzip {
 }
 
 impl Sink {
-    pub(super) fn new(file: AtomicFile, gzip: bool) -> Self {
-        let gzip = gzip.then(|| Gzip {
-            compress: Compress::new(Compression::default(), false),
-            checksum: crc32fast::Hasher::new(),
-            output: Vec::with_capacity(OUTPUT),
-        });
-        Sink { file, written: 0, gzip }
+    pub(super) fn new(file: AtomicFile, gzip: bool) -> Result<Self> {
+        let gzip = match gzip {
+            true => Some(Gzip {
+                compress: deflate::compressor(Compression::default())?,
+                checksum: crc32fast::Hasher::new(),
+                output: Vec::with_capacity(OUTPUT),
+            }),
+            false => None,
+        };
+        Ok(Sink { file, written: 0, gzip })
     }
 
     /// The file's name, for messages.

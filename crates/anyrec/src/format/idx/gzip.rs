@@ -11,9 +11,11 @@
 //! Nothing here holds more than one chunk of output: how much is kept is the caller's business.
 
 use super::layout::Header;
+use crate::deflate;
 use crate::error::Result;
 use crate::io::Window;
 use crate::limits::Limits;
+use crate::room::room;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::ops::Range;
 
@@ -179,18 +181,22 @@ enum Broken {
 impl Inflater {
     /// Reads through `window`, computing checksums if `verify` says so. More than
     /// `limits.decompressed` bytes are an error.
-    pub(super) fn new(window: Window, verify: bool, limits: &Limits) -> Self {
-        Inflater {
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    pub(super) fn new(window: Window, verify: bool, limits: &Limits) -> Result<Self> {
+        let decompress = deflate::decompressor().map_err(|error| error.in_file(window.name()))?;
+        Ok(Inflater {
             window,
             verify,
             limit: limits.decompressed,
             stage: Stage::Header,
-            decompress: Decompress::new(false),
+            decompress,
             checksum: crc32fast::Hasher::new(),
             member: 0,
             member_offset: 0,
             survey: Survey::default(),
-        }
+        })
     }
 
     /// How far the compressed file has been read.
@@ -250,7 +256,7 @@ impl Inflater {
     /// # Errors
     /// As [`read`](Inflater::read).
     pub(super) fn finish(mut self) -> Result<Survey> {
-        let mut scratch = vec![0; INPUT];
+        let mut scratch = room(INPUT)?;
         while self.read(&mut scratch)? > 0 {}
         Ok(self.survey)
     }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::fork::{Lock, Once};
 use crate::io::{RangeRead, ReadAt, Window};
 use crate::limits::Limits;
+use crate::room::reserve;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
@@ -42,7 +43,8 @@ impl Inflated {
             compressed,
             length: header.file_length(),
             verify,
-            limits: limits.clone(),
+            // All of it will be held.
+            limits: Limits { decompressed: limits.decompressed.min(limits.memory), ..limits.clone() },
             content: Once::new(),
             inflating: Lock::new(),
         }
@@ -73,7 +75,7 @@ impl Inflated {
     /// An inflater at the beginning of the file.
     pub(super) fn inflater(&self) -> Result<Inflater> {
         self.compressed.check_unchanged()?;
-        Ok(Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits))
+        Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits)
     }
 
     fn inflate(&self) -> Result<Content> {
@@ -83,7 +85,9 @@ impl Inflated {
         while data.len() < wanted {
             let have = data.len();
             // Bounded by what has arrived, not by what the header promises.
-            data.resize(have.saturating_mul(2).max(FIRST).min(wanted), 0);
+            let next = have.saturating_mul(2).max(FIRST).min(wanted);
+            reserve(&mut data, next - have).map_err(|error| error.in_file(self.name()))?;
+            data.resize(next, 0);
             let room = data.get_mut(have..).unwrap_or_default();
             let asked = room.len();
             let filled = inflater.fill(room)?;

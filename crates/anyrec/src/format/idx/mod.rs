@@ -55,7 +55,7 @@ pub use write::Writer;
 use super::{
     Capabilities, Content, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions,
 };
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::io::{MemorySource, ReadAt, Window};
 use crate::limits::Limits;
 use bytes::Bytes;
@@ -111,10 +111,12 @@ impl Format for Idx {
             return likeness(head, length);
         }
         let source = MemorySource::new("", Bytes::copy_from_slice(head));
-        let mut inflater = Inflater::new(Window::new(Arc::new(source)), false, &Limits::default());
         let mut head = [0; MAX_HEADER];
-        match inflater.fill(&mut head) {
+        let inflater = Inflater::new(Window::new(Arc::new(source)), false, &Limits::default());
+        match inflater.and_then(|mut inflater| inflater.fill(&mut head)) {
             Ok(length) => likeness(head.get(..length).unwrap_or_default(), None),
+            // Opening it says so.
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => Likeness::Possible,
             Err(_) => Likeness::No,
         }
     }

@@ -188,23 +188,26 @@ impl Reader {
         let mut runs = Vec::new();
         if !self.skip_damage {
             runs.push(0..count);
-        } else {
-            match self.check_span(0..self.header.length()) {
-                Ok(()) => match self.stretches()? {
-                    Some(stretches) => {
-                        let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
-                        runs.extend(sound.map(|stretch| stretch.numbers.clone()));
-                    }
-                    None => runs.push(0..self.header.whole_records(self.source.len())),
-                },
-                // A header that cannot be trusted leaves no records. A disk that fails says nothing
-                // about them.
-                Err(error) if error.kind() == ErrorKind::Corrupt => {}
-                Err(error) => return Err(error),
+        } else if self.has_sound_header()? {
+            match self.stretches()? {
+                Some(stretches) => {
+                    let sound = stretches.iter().filter(|stretch| stretch.reason.is_none());
+                    runs.extend(sound.map(|stretch| stretch.numbers.clone()));
+                }
+                None => runs.push(0..self.header.whole_records(self.source.len())),
             }
         }
         runs.retain(|run| !run.is_empty());
         Ok(self.runs.get_or_init(|| runs))
+    }
+
+    /// Whether the bytes of the header can be trusted.
+    fn has_sound_header(&self) -> Result<bool> {
+        match self.check_span(0..self.header.length()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// What is known about the records of a gzipped file.
@@ -270,7 +273,7 @@ fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<(Header, boo
     let head = window.peek(MAX_HEADER)?;
     let compressed = is_gzip(head);
     let header = if compressed {
-        let mut inflater = Inflater::new(window, false, limits);
+        let mut inflater = Inflater::new(window, false, limits)?;
         let mut head = [0; MAX_HEADER];
         let length = inflater.fill(&mut head)?;
         Header::parse(head.get(..length).unwrap_or_default()).map_err(|error| {

@@ -317,10 +317,10 @@ impl IdxScan {
         let mut survey = None;
         if self.verify {
             let replay = Replay::of(compressed, &self.limits)?;
-            survey = Some(Inflater::new(replay.window()?, true, &self.limits).finish()?);
+            survey = Some(Inflater::new(replay.window()?, true, &self.limits)?.finish()?);
             compressed = replay.window()?;
         }
-        let (stream, progress) = GzipStream::new(Inflater::new(compressed, false, &self.limits));
+        let (stream, progress) = GzipStream::new(Inflater::new(compressed, false, &self.limits)?);
         self.window = Window::from_stream(name, stream);
         self.gzip = Some(Gzip { survey, stretches: VecDeque::new(), length, progress });
         Ok(())

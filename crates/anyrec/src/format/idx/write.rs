@@ -185,5 +185,5 @@ fn header(dtype: ElementType, count: u64, item_shape: &[u64]) -> Result<Header> 
 pub(super) fn create_sink(path: &Path, options: &WriteOptions) -> Result<Sink> {
     let named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     let file = AtomicFile::create(path, options.overwrite, options.durability)?;
-    Ok(Sink::new(file, options.gzip.unwrap_or(named_gzip)))
+    Sink::new(file, options.gzip.unwrap_or(named_gzip))
 }

@@ -58,7 +58,12 @@ pub(super) fn check(
     let index = match load(source, &path, options.access) {
         Ok(index) => index,
         // Only reading itself may fail here; a file full of nonsense is a finding.
-        Err(error) if error.io_error().is_some() || error.kind() == ErrorKind::Stale => return Err(error),
+        Err(error)
+            if error.io_error().is_some()
+                || matches!(error.kind(), ErrorKind::Stale | ErrorKind::OutOfMemory) =>
+        {
+            return Err(error);
+        }
         Err(error) => return Ok(vec![Notice::new(format!("index file {error}; {hint}")).stale()]),
     };
     let mut notices = Vec::new();

@@ -17,8 +17,12 @@ use crate::error::{Error, Result};
 use crate::fork::Once;
 use crate::format::Key;
 use crate::io::{Access, open_file};
+use crate::room::check_room;
 use bstr::{BStr, BString, ByteSlice};
 use std::path::Path;
+
+/// Bytes of memory that an entry takes while the file is read, and sorted afterwards, at most.
+const ENTRY: usize = 96;
 
 /// What a writer stores that could not find out where it was: -1, as an unsigned number.
 pub const LOST_OFFSET: u64 = u64::MAX;
@@ -148,6 +152,8 @@ impl Index {
     pub fn load(path: &Path, access: Access, key_type: Option<KeyType>) -> Result<Self> {
         let source = open_file(path, access)?;
         let text = source.bytes(0..source.len())?;
+        let entries = memchr::memchr_iter(b'\n', &text).count();
+        check_room(entries.saturating_mul(ENTRY)).map_err(|error| error.in_file(source.name()))?;
         Self::parse(source.name(), &text, key_type)
     }
 

@@ -18,6 +18,7 @@
 //! record begins ([`Walk::where_a_record_begins`]) is a middle or last part a fault too: it would
 //! pass off the rest of a record as all of it.
 
+use crate::room::reserve;
 use memchr::memmem::Finder;
 use std::borrow::Cow;
 use std::fmt;
@@ -439,30 +440,40 @@ pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
 
 /// The record of that outline, which begins `bytes`: lent where it is one part, else joined into
 /// `scratch`. More may follow it in `bytes`: it ends where its last part does.
-pub fn join_into<'a>(bytes: &'a [u8], outline: &Outline, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+///
+/// # Errors
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
+pub fn join_into<'a>(
+    bytes: &'a [u8],
+    outline: &Outline,
+    scratch: &'a mut Vec<u8>,
+) -> crate::Result<&'a [u8]> {
     if outline.parts == 1 {
-        return payloads(bytes, outline).next().unwrap_or_default();
+        return Ok(payloads(bytes, outline).next().unwrap_or_default());
     }
     scratch.clear();
     // The outline was walked over bytes at hand, so its length is bounded by theirs.
-    scratch.reserve_exact(usize::try_from(outline.length).unwrap_or(bytes.len()).min(bytes.len()));
+    reserve(scratch, usize::try_from(outline.length).unwrap_or(bytes.len()).min(bytes.len()))?;
     for (number, payload) in payloads(bytes, outline).enumerate() {
         if number > 0 {
             scratch.extend_from_slice(&MAGIC_BYTES);
         }
         scratch.extend_from_slice(payload);
     }
-    scratch
+    Ok(scratch)
 }
 
 /// As [`join_into`], with memory of its own where parts must be joined.
-pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> Cow<'a, [u8]> {
+///
+/// # Errors
+/// As [`join_into`].
+pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> crate::Result<Cow<'a, [u8]>> {
     if outline.parts == 1 {
-        return Cow::Borrowed(payloads(bytes, outline).next().unwrap_or_default());
+        return Ok(Cow::Borrowed(payloads(bytes, outline).next().unwrap_or_default()));
     }
     let mut record = Vec::new();
-    join_into(bytes, outline, &mut record);
-    Cow::Owned(record)
+    join_into(bytes, outline, &mut record)?;
+    Ok(Cow::Owned(record))
 }
 
 /// Places of the magic in `payload` at multiples of 4.
@@ -547,7 +558,7 @@ mod tests {
             let outline = Walk::new().finish(&bytes).unwrap();
             assert_eq!(outline.span, bytes.len() as u64);
             assert_eq!(outline.parts, count as u64 + 1);
-            assert_eq!(join(&bytes, &outline), record);
+            assert_eq!(join(&bytes, &outline).unwrap(), record);
         }
     }
 

@@ -245,7 +245,9 @@ impl Reader {
         for number in (0..sample).map(|number| spread(number, sample, count)) {
             match self.read(number) {
                 Ok(record) => survey.add(&record),
-                Err(error) if error.io_error().is_some() => return Err(error),
+                Err(error) if error.io_error().is_some() || error.kind() == ErrorKind::OutOfMemory => {
+                    return Err(error);
+                }
                 Err(_) => {}
             }
         }
@@ -460,7 +462,7 @@ impl Reader {
                 .in_file(self.source.name())
                 .at(begin));
         }
-        Ok(layout::join(frame, &outline))
+        layout::join(frame, &outline).map_err(|error| error.in_file(self.source.name()).at(begin))
     }
 
     fn not_a_record(&self, fault: &Fault, begin: u64, end: u64, authority: Authority) -> Error {

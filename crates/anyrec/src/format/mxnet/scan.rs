@@ -248,7 +248,7 @@ impl RecordScan {
                 .in_record(self.records));
         }
         let size = usize::try_from(outline.span).unwrap_or(usize::MAX);
-        let data = layout::join_into(self.window.peek(size)?, &outline, &mut self.joined);
+        let data = layout::join_into(self.window.peek(size)?, &outline, &mut self.joined)?;
         self.taken = outline.span;
         self.records += 1;
         let position = Position::of_frame(begin);
@@ -319,7 +319,7 @@ impl Scan for RecordScan {
             else {
                 break;
             };
-            batch.push(data);
+            batch.try_push(data)?;
             (ahead, size) = (rest, size + data.len());
         }
         let distance = stretch.len() - ahead.len();

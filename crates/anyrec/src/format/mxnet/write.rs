@@ -14,6 +14,7 @@ use super::layout::{self, MAX_RECORD, PartHeader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{IndexFile, Key, Label, Notice, RecordWriter, Tags, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet, Obsolete};
+use crate::room::reserve;
 use std::path::{Path, PathBuf};
 
 /// Up to here an `f32` holds every whole number.
@@ -321,6 +322,7 @@ impl Writer {
             self.rounded_ids.count(id as f64);
         }
         packed.clear();
+        reserve(packed, bytes.len().saturating_add(record.len()))?;
         packed.extend_from_slice(&bytes);
         packed.extend_from_slice(record);
         Ok(Some(packed))

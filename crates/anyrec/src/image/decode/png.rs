@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::image::orientation::Orientation;
 use crate::image::picture::{Channels, Picture, Samples};
 use crate::image::sniff::{ImageFormat, Size};
+use crate::room::room;
 use png::{BitDepth, ColorType, Decoder, DecodingError, Limits, Transformations};
 use std::io::Cursor;
 
@@ -51,7 +52,7 @@ pub(super) fn decode(bytes: &[u8], size: Option<Size>, options: &DecodeOptions) 
     }
 
     // `check` bounds samples times bytes per sample.
-    let mut raw = vec![0; samples * bytes_per_sample];
+    let mut raw = room(samples * bytes_per_sample)?;
     if reader.output_buffer_size() != Some(raw.len()) {
         return Err(corrupt(FORMAT, "the size changes within the image"));
     }

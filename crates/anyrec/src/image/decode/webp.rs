@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::image::orientation::Orientation;
 use crate::image::picture::{Channels, Picture, Samples};
 use crate::image::sniff::{ImageFormat, Size, vp8_size};
+use crate::room::room;
 use image_webp::{DecodingError, WebPDecoder};
 use std::io::Cursor;
 
@@ -32,7 +33,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     }
 
     decoder.set_memory_limit(usize::try_from(options.limits.bytes).unwrap_or(usize::MAX));
-    let mut samples = vec![0; count];
+    let mut samples = room(count)?;
     decoder.read_image(&mut samples).map_err(failure)?;
     let exif = if options.exif_orientation { decoder.exif_metadata().map_err(failure)? } else { None };
     let orientation = exif.as_deref().map_or_else(Default::default, Orientation::from_exif);

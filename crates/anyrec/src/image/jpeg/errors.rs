@@ -70,7 +70,7 @@ impl Failure {
             | JERR_SOF_UNSUPPORTED => {
                 Error::unsupported(format!("jpeg coding that is not decoded here: {message}"))
             }
-            JERR_OUT_OF_MEMORY => Error::new(ErrorKind::Limit, format!("jpeg: {message}")),
+            JERR_OUT_OF_MEMORY => Error::new(ErrorKind::OutOfMemory, format!("jpeg: {message}")),
             _ => corrupt(FORMAT, message),
         }
     }

@@ -31,7 +31,7 @@ pub(super) use encode::{Source, encode};
 use super::decode::{DecodeLimits, DecodeOptions, corrupt, too_few_bytes};
 use super::orientation::Orientation;
 use super::sniff::{ImageFormat, Size};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use errors::{Errors, guarded};
 use mozjpeg_sys::*;
 use std::ffi::{c_int, c_void};
@@ -115,8 +115,8 @@ impl<'a> Jpeg<'a> {
     /// Reads the header and holds it against the limits; nothing large is allocated.
     ///
     /// # Errors
-    /// [`Corrupt`](ErrorKind::Corrupt) for a damaged header, a missing end, or a size that the
-    /// bytes cannot hold; [`Limit`](ErrorKind::Limit) and [`Unsupported`](ErrorKind::Unsupported).
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a damaged header, a missing end, or a size that the
+    /// bytes cannot hold; [`Limit`](crate::ErrorKind::Limit) and [`Unsupported`](crate::ErrorKind::Unsupported).
     pub fn open(bytes: &'a [u8], options: &DecodeOptions) -> Result<Self> {
         let survey = markers::survey(bytes);
         if !options.lenient_jpeg && !survey.has_end {
@@ -167,9 +167,9 @@ impl<'a> Jpeg<'a> {
     /// can hold is used again.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for a region that is empty or not within the picture and
-    /// for other scales; [`Corrupt`](ErrorKind::Corrupt), [`Limit`](ErrorKind::Limit) and
-    /// [`Unsupported`](ErrorKind::Unsupported) by the data. `out` is empty then.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a region that is empty or not within the picture and
+    /// for other scales; [`Corrupt`](crate::ErrorKind::Corrupt), [`Limit`](crate::ErrorKind::Limit) and
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) by the data. `out` is empty then.
     pub fn decode_region(
         mut self,
         region: Region,
@@ -361,9 +361,7 @@ impl Decompressor {
         const AT_A_TIME: u32 = 4;
         let row_length = part.width as usize * count;
         let length = row_length * part.height as usize;
-        out.try_reserve_exact(length).map_err(|_| {
-            Error::new(ErrorKind::Limit, format!("no memory for {length} bytes of a jpeg's pixels"))
-        })?;
+        out.try_reserve_exact(length).map_err(|_| Error::out_of_memory(length as u64))?;
         let room = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
         let info = self.info_mut();
         let fits = info.output_width == part.width && usize::try_from(info.output_components) == Ok(count);

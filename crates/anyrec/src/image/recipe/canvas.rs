@@ -12,6 +12,7 @@ use crate::image::decode::{self, DecodeOptions};
 use crate::image::jpeg::{Jpeg, Part, Pixels, Region};
 use crate::image::resize::{Filter, algorithm, failure, resize};
 use crate::image::{Channels, Color, Orientation, Picture, Samples};
+use crate::room::reserve;
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{PixelType, ResizeOptions, Resizer};
 
@@ -258,6 +259,8 @@ impl<'a, 'w> Canvas<'a, 'w> {
         let size = to.0 as usize * to.1 as usize * PIXEL;
         // Every byte is written: what was there need not be cleared.
         if spare.len() < size {
+            let more = size - spare.len();
+            reserve(spare, more)?;
             spare.resize(size, 0);
         }
         spare.truncate(size);
