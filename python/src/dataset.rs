@@ -6,14 +6,16 @@ use crate::errors::{closed, raised};
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::open_options;
+use crate::progress::done;
 use crate::record::{Record, owned};
+use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
-use anyrec::Recycler;
-use anyrec::Result;
+use anyrec::interrupt::go_on_at;
+use anyrec::{Recycler, Result};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +91,19 @@ impl Dataset {
     ) -> PyResult<R> {
         let dataset = self.opened()?;
         let _busy = Busy::new(&self.busy);
-        py.detach(|| work(&dataset)).map_err(raised)
+        done(py, || work(&dataset))
+    }
+
+    /// The numbers that a slice stands for, if so many may be listed.
+    fn slice(&self, slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Vec<u64>> {
+        self.check_listed(indices::length_of(slice, count)?)?;
+        indices::of_slice(slice, count)
+    }
+
+    fn check_listed(&self, count: u64) -> PyResult<()> {
+        let dataset = self.opened()?;
+        let bytes = dataset.readers().map(|reader| reader.source().len());
+        indices::check_listed(count, bytes.fold(0, u64::saturating_add))
     }
 
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
@@ -118,7 +132,7 @@ impl Dataset {
     /// The numbers that a slice, a sequence or an array stands for.
     fn numbers(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         match indices.cast::<PySlice>() {
-            Ok(slice) => indices::of_slice(slice, self.count(py)?),
+            Ok(slice) => self.slice(slice, self.count(py)?),
             Err(_) => indices::many(indices, || self.count(py)),
         }
     }
@@ -128,9 +142,10 @@ impl Dataset {
 impl Dataset {
     #[new]
     #[pyo3(signature = (paths, options = None))]
-    fn new(py: Python<'_>, paths: Vec<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn new(py: Python<'_>, paths: Many<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+        let paths = paths.0;
         let (open, copy) = open_options(options.as_ref())?;
-        let dataset = py.detach(|| anyrec::Dataset::open(&paths, &open)).map_err(raised)?;
+        let dataset = done(py, || anyrec::Dataset::open(&paths, &open))?;
         Ok(Dataset {
             paths,
             options: options.map(Bound::unbind),
@@ -150,27 +165,25 @@ impl Dataset {
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let count = self.count(py)?;
         let many = if let Ok(slice) = index.cast::<PySlice>() {
-            indices::of_slice(slice, count)?
+            self.slice(slice, count)?
         } else {
-            match index.extract::<i64>() {
-                Ok(_) => {
-                    let record = self.read_one(py, indices::one(index, count)?)?;
-                    return Ok(Bound::new(py, record)?.into_any());
-                }
-                Err(not_a_number) => match index.try_iter() {
+            match indices::one(index, count) {
+                Ok(one) => return Ok(Bound::new(py, self.read_one(py, one)?)?.into_any()),
+                Err(error) if error.is_instance_of::<PyTypeError>(py) => match index.try_iter() {
                     Ok(_) => indices::many(index, || Ok(count))?,
-                    Err(_) => return Err(not_a_number),
+                    Err(_) => return Err(error),
                 },
+                Err(error) => return Err(error),
             }
         };
         if !self.copy {
             let lent = self.with(py, |dataset| dataset.lend(&many))?;
             let records = lent.into_iter().map(|record| Bound::new(py, Record::new(record)));
-            return Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any());
+            return Ok(list_of(py, records)?.into_any());
         }
         let batch = self.read_many(py, &many)?;
         let records = batch.records().map(|record| Bound::new(py, record));
-        Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        Ok(list_of(py, records)?.into_any())
     }
 
     fn __iter__(&self) -> PyResult<RecordIterator> {
@@ -245,7 +258,7 @@ impl Dataset {
         let metadata = PyDict::new(py);
         metadata.set_item("version", info.version)?;
         metadata.set_item("header", header_to(py, &info.header)?)?;
-        metadata.set_item("trailer", info.trailer.map(|trailer| PyBytes::new(py, &trailer)))?;
+        metadata.set_item("trailer", info.trailer.map(|trailer| bytes_to(py, &trailer)).transpose()?)?;
         let shape = info.shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
         metadata.set_item("shape", shape)?;
         metadata.set_item("dtype", info.dtype.map(|dtype| dtype.name()))?;
@@ -285,10 +298,14 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         let indices = match indices {
             Some(indices) => indices::many(indices, || self.count(py))?,
-            None => (0..self.count(py)?).collect(),
+            None => self.slice(&PySlice::full(py), self.count(py)?)?,
         };
         let labels = self.with(py, |dataset| {
-            indices.iter().map(|&index| Ok(dataset.tags(index)?.label)).collect::<Result<Vec<_>>>()
+            let label = |(at, &index): (usize, &u64)| {
+                go_on_at(at)?;
+                Ok(dataset.tags(index)?.label)
+            };
+            indices.iter().enumerate().map(label).collect::<Result<Vec<_>>>()
         })?;
         labels_to(py, &labels)
     }
@@ -304,6 +321,16 @@ impl Dataset {
     fn find(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let key = key_from(key)?;
         self.with(py, |dataset| dataset.find_key(&key))
+    }
+
+    /// The numbers of the records of a slice.
+    #[pyo3(name = "_slice_numbers")]
+    fn slice_numbers<'py>(
+        &self,
+        py: Python<'py>,
+        slice: &Bound<'py, PySlice>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        numbers_to(py, &self.slice(slice, self.count(py)?)?)
     }
 
     /// The records of these numbers, in this order, repeats kept, as one batch.

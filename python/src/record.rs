@@ -1,6 +1,7 @@
 //! `Record`: the bytes of one record, handed to Python without a copy.
 
 use crate::payload::Payload;
+use crate::sequences::bytes_to;
 use anyrec::Bytes;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
@@ -119,11 +120,11 @@ impl Record {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        slf.get().__bytes__(slf.py()).contains(item)
+        slf.get().__bytes__(slf.py())?.contains(item)
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.data())
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        bytes_to(py, self.data())
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> Option<bool> {
@@ -132,18 +133,18 @@ impl Record {
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        self.__bytes__(py).hash()
+        self.__bytes__(py)?.hash()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         const SHOWN: usize = 32;
-        let head = PyBytes::new(py, self.data().get(..SHOWN).unwrap_or(self.data())).repr()?;
+        let head = bytes_to(py, self.data().get(..SHOWN).unwrap_or(self.data()))?.repr()?;
         let rest = if self.data().len() > SHOWN { "..." } else { "" };
         Ok(format!("<Record of {} bytes: {head}{rest}>", self.data().len()))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
-        Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)])?))
+        Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)?])?))
     }
 
     /// # Safety
@@ -169,7 +170,7 @@ impl Record {
     /// The record as text.
     #[pyo3(signature = (encoding = "utf-8", errors = "strict"))]
     fn decode<'py>(&self, py: Python<'py>, encoding: &str, errors: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.__bytes__(py).call_method1("decode", (encoding, errors))
+        self.__bytes__(py)?.call_method1("decode", (encoding, errors))
     }
 
     /// The record as a read-only array of `uint8`, without a copy.

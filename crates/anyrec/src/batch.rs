@@ -142,6 +142,25 @@ impl Batch {
         self.buffer.get_mut(..size).ok_or_else(too_large)
     }
 
+    /// Makes room for more records, which end at these offsets (the first is 0) from where the last
+    /// one ends, and gives it to be filled.
+    pub(crate) fn lay_out_more(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
+        if self.is_empty() {
+            return self.lay_out(offsets);
+        }
+        let too_large = || Error::new(ErrorKind::Limit, "a batch does not fit in memory");
+        let begin = self.end();
+        let more = offsets.last().and_then(|&more| usize::try_from(more).ok()).ok_or_else(too_large)?;
+        let end = begin.checked_add(more).ok_or_else(too_large)?;
+        self.offsets.try_reserve(offsets.len()).map_err(|_| too_large())?;
+        if self.buffer.len() < end {
+            self.buffer.try_reserve(end - self.buffer.len()).map_err(|_| too_large())?;
+            self.buffer.resize(end, 0);
+        }
+        self.offsets.extend(offsets.into_iter().skip(1).map(|offset| begin as u64 + offset));
+        self.buffer.get_mut(begin..end).ok_or_else(too_large)
+    }
+
     /// Where the last record ends; it ends within the buffer, so the number is small enough.
     #[inline]
     fn end(&self) -> usize {

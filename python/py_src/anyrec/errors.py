@@ -23,6 +23,7 @@ __all__ = [
     "FileExists",
     "FileMissing",
     "FileRefused",
+    "InternalError",
     "InvalidArgument",
     "LimitExceeded",
     "RecordNotFound",
@@ -125,6 +126,10 @@ class StaleCompanion(AnyrecError, ValueError):
 
 class ClosedError(AnyrecError, ValueError):
     """The dataset, reader or writer was closed before."""
+
+
+class InternalError(AnyrecError, RuntimeError):
+    """A mistake in anyrec itself, whatever the caller did. Please report it."""
 
 
 class SystemFailure(AnyrecError, OSError):

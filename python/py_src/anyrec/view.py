@@ -39,7 +39,7 @@ class Selecting:
         dataset, own = _origin(self)
         count = len(dataset) if own is None else len(own)
         if isinstance(indices, slice):
-            chosen = np.arange(count, dtype=np.int64)[indices]
+            chosen = dataset._slice_numbers(indices) if own is None else np.arange(count)[indices]
         else:
             if not isinstance(indices, np.ndarray):
                 indices = np.fromiter(indices, dtype=np.int64)
@@ -67,7 +67,7 @@ class Selecting:
         [1, 3]
         """
         dataset, own = _origin(self)
-        numbers: _Numbers = np.arange(len(dataset), dtype=np.int64) if own is None else own
+        numbers: _Numbers = dataset._slice_numbers(slice(None)) if own is None else own
         if keys is not None:
             found = [dataset.find(key) for key in keys]
             wanted = np.array([number for number in found if number is not None], dtype=np.int64)
