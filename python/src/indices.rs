@@ -3,7 +3,7 @@
 use crate::errors::raised;
 use crate::sequences::Growing;
 use anyrec::{Error, ErrorKind};
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyRange, PySlice};
@@ -33,6 +33,10 @@ pub fn many(indices: &Bound<'_, PyAny>, count: impl FnOnce() -> PyResult<u64>) -
         resolve(number(&indices.get_item(-1)?)?, count)?;
     }
     let mut resolved = Growing::new();
+    if let Ok(array) = indices.cast::<PyUntypedArray>() {
+        // An array is as long as it says, and need not take as much memory as a list of its numbers.
+        resolved.reserve(array.len())?;
+    }
     resolved.push(indices.py(), resolve(first, count)?)?;
     for item in items {
         resolved.push(indices.py(), resolve(number(&item?)?, count)?)?;

@@ -4,7 +4,7 @@ use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySequence, PyString};
+use pyo3::types::{PyBytes, PyList, PyRange, PySequence, PyString};
 
 /// Signals are asked for once in so many items.
 const OFTEN: usize = 4096;
@@ -59,6 +59,10 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for Many<T> {
         }
         items.cast::<PySequence>()?;
         let mut all = Growing::new();
+        if items.is_exact_instance_of::<PyRange>() {
+            // A range is as long as it says: one that does not fit in memory is refused at once.
+            all.reserve(items.len()?)?;
+        }
         for item in items.try_iter()? {
             all.push(items.py(), item?.extract().map_err(Into::into)?)?;
         }

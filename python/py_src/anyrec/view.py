@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -41,6 +42,9 @@ class Selecting:
         if isinstance(indices, slice):
             chosen = dataset._slice_numbers(indices) if own is None else np.arange(count)[indices]
         else:
+            if isinstance(indices, range) and len(indices[:1]):
+                # Its ends tell that it is too long before all of it is listed.
+                _checked(np.array([indices[0], indices[-1]]), count)
             if not isinstance(indices, np.ndarray):
                 indices = np.fromiter(indices, dtype=np.int64)
             chosen = _checked(indices, count)
@@ -206,7 +210,8 @@ class Mix:
         self.parts = [opened(part) for part in parts]
         """The datasets and views. A record's number in a batch counts through all of them."""
         given = [len(part) for part in self.parts] if weights is None else weights
-        self.weights = [float(weight) for weight in given]
+        # One more than there should be is enough to see that they are too many.
+        self.weights = [float(weight) for weight in islice(given, len(self.parts) + 1)]
         """How often each has its turn."""
         if len(self.weights) != len(self.parts):
             raise InvalidArgument(f"{len(self.parts)} datasets have {len(self.weights)} weights")

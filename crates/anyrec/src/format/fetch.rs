@@ -19,8 +19,8 @@ const WORTH_A_THREAD: u64 = 512 << 10;
 /// A batch of this size leaves no room for anything else in the processor's caches.
 const LARGER_THAN_CACHES: u64 = 8 << 20;
 
-/// Bytes to be filled before the caller is asked again whether to go on.
-const ROUND: u64 = 32 << 20;
+/// Bytes for each thread to be filled before the caller is asked again whether to go on.
+const ROUND: u64 = 8 << 20;
 
 /// Frames for each thread, and bytes of them, to be decoded before the same.
 const FRAMES: (usize, u64) = (32, 8 << 20);
@@ -237,10 +237,11 @@ impl<'a> Fetch<'a> {
         let total = buffer.len() as u64;
         let stream = total >= LARGER_THAN_CACHES;
         let mut slots = self.slots(buffer);
-        if total <= ROUND {
+        let round = ROUND.saturating_mul(threads.max(1) as u64);
+        if total <= round {
             return self.fill_slots(0, &mut slots, total, threads, stream);
         }
-        for (first, slots) in shares(&mut slots, ROUND) {
+        for (first, slots) in shares(&mut slots, round) {
             go_on()?;
             let size = slots.iter().map(|slot| slot.len() as u64).sum();
             self.fill_slots(first, slots, size, threads, stream)?;
