@@ -56,11 +56,11 @@ pub fn run<R: Send>(
             if last.is_none_or(|last| last.elapsed() >= INTERVAL) {
                 last = Some(Instant::now());
                 told = now;
-                ask(callback.as_ref(), now).unwrap_or_else(|error| stop(error));
+                ask(callback.as_ref(), now).unwrap_or_else(stop);
             }
         });
         if reached != told {
-            ask(callback.as_ref(), reached).unwrap_or_else(|error| stop(error));
+            ask(callback.as_ref(), reached).unwrap_or_else(stop);
         }
         done
     })

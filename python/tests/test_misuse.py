@@ -38,9 +38,10 @@ def test_misuse_ends_in_exceptions_and_nothing_worse(tmp_path: pathlib.Path) -> 
         misuse.prepare(folder, TESTDATA)
         first = number * sessions
         command = [sys.executable, misuse.__file__, str(first), str(sessions), str(folder)]
-        errors = open(tmp_path / f"errors{number}", "wb")
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL)
-        started.append((process, folder, tmp_path / f"errors{number}", command))
+        errors = tmp_path / f"errors{number}"
+        with errors.open("wb") as file:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, stdin=subprocess.DEVNULL)
+        started.append((process, folder, errors, command))
     for process, folder, errors, command in started:
         try:
             said, _ = process.communicate(timeout=WATCHDOG)

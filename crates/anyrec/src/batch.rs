@@ -205,6 +205,9 @@ mod tests {
         batch.push(b"d");
         assert_eq!(batch, [&b"ab"[..], b"c", b"d"].into_iter().collect());
         assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
+        batch.lay_out_more(vec![0, 1, 3]).unwrap().copy_from_slice(b"efg");
+        assert_eq!(batch, [&b"ab"[..], b"c", b"d", b"e", b"fg"].into_iter().collect());
+        assert_eq!(batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(), ErrorKind::Limit);
         batch.clear();
         assert_eq!(batch, Batch::new());
         assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), ErrorKind::Limit);
