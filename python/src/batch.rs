@@ -4,7 +4,8 @@
 
 use crate::buffers::lend;
 use crate::payload::Payload;
-use crate::record::{Record, array_over, copied};
+use crate::record::{Record, array_over};
+use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::Bytes;
 use anyrec::Recycler;
@@ -14,7 +15,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
+use pyo3::types::{PyList, PyMemoryView, PySlice, PyTuple};
 
 /// Many records in one buffer, with the offsets between them.
 ///
@@ -97,7 +98,7 @@ impl Batch {
         if let Ok(slice) = index.cast::<PySlice>() {
             let places = crate::indices::of_slice(slice, self.length() as u64)?;
             let views = places.into_iter().map(|place| self.view(py, usize::try_from(place)?));
-            return Ok(PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)?.into_any());
+            return Ok(list_of(py, views)?.into_any());
         }
         let place = crate::indices::one(index, self.length() as u64)?;
         Ok(self.view(py, usize::try_from(place)?)?.into_any())
@@ -130,8 +131,7 @@ impl Batch {
         let py = slf.py();
         let make = py.import("anyrec._anyrec")?.getattr("batch_from_parts")?;
         let offsets: Vec<u8> = slf.get().offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        let mut parts =
-            vec![PyBytes::new(py, &slf.get().buffer).into_any(), PyBytes::new(py, &offsets).into_any()];
+        let mut parts = vec![bytes_to(py, &slf.get().buffer)?.into_any(), bytes_to(py, &offsets)?.into_any()];
         if let Some(origin) = &slf.get().origin {
             parts.push(origin.indices.clone().into_bound_py_any(py)?);
             parts.push(origin.label_list(py)?.into_bound_py_any(py)?);
@@ -188,13 +188,12 @@ impl Batch {
             let (begin, end) = self.span(index).unwrap_or_default();
             all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))
         });
-        PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+        list_of(py, arrays)
     }
 
     /// The records as `bytes`, a copy of each.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let records = self.records().map(|record| copied(py, record.data()));
-        PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)
+        list_of(py, self.records().map(|record| bytes_to(py, record.data())))
     }
 }
 
@@ -218,8 +217,8 @@ pub fn numbers_to<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, 
 pub fn batch_from_parts(
     buffer: Payload,
     offsets: Payload,
-    indices: Option<Vec<u64>>,
-    labels: Option<Vec<Option<Bound<'_, PyAny>>>>,
+    indices: Option<Many<u64>>,
+    labels: Option<Many<Option<Bound<'_, PyAny>>>>,
     padding: u64,
 ) -> PyResult<Batch> {
     let (chunks, rest) = offsets.as_chunks();
@@ -229,7 +228,7 @@ pub fn batch_from_parts(
         return Err(PyValueError::new_err("the offsets do not fit the buffer"));
     }
     let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
-    let labels = labels.map(|labels| labels.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
-    let origin = indices.map(|indices| Origin { indices, labels, padding });
+    let labels = labels.map(|labels| labels.0.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let origin = indices.map(|indices| Origin { indices: indices.0, labels, padding });
     Ok(Batch { buffer: buffer.into_bytes(), offsets, origin })
 }

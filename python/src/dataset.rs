@@ -2,18 +2,20 @@
 
 use crate::batch::{Batch, numbers_to};
 use crate::buffers::lend;
-use crate::errors::{closed, raised};
+use crate::errors::closed;
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::open_options;
+use crate::progress::done;
 use crate::record::{Record, owned};
+use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
-use anyrec::Recycler;
-use anyrec::Result;
+use anyrec::interrupt::go_on_at;
+use anyrec::{Recycler, Result};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,7 +53,7 @@ impl Dataset {
         work: impl FnOnce(&anyrec::Dataset) -> Result<R> + Send,
     ) -> PyResult<R> {
         let dataset = self.opened()?;
-        py.detach(|| work(&dataset)).map_err(raised)
+        done(py, || work(&dataset))
     }
 
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
@@ -89,7 +91,11 @@ impl Dataset {
     /// long list is made, they must be there.
     fn of_slice(&self, py: Python<'_>, slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Vec<u64>> {
         if let Some(range) = indices::long_range(slice, count)? {
-            self.with(py, |dataset| dataset.check_range(&range))?;
+            let bytes = self.with(py, |dataset| {
+                dataset.check_range(&range)?;
+                Ok(dataset.readers().fold(0, |bytes: u64, reader| bytes.saturating_add(reader.source().len())))
+            })?;
+            indices::check_listed(range.end - range.start, bytes)?;
         }
         indices::of_slice(slice, count)
     }
@@ -99,9 +105,10 @@ impl Dataset {
 impl Dataset {
     #[new]
     #[pyo3(signature = (paths, options = None))]
-    fn new(py: Python<'_>, paths: Vec<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn new(py: Python<'_>, paths: Many<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+        let paths = paths.0;
         let (open, copy) = open_options(options.as_ref())?;
-        let dataset = py.detach(|| anyrec::Dataset::open(&paths, &open)).map_err(raised)?;
+        let dataset = done(py, || anyrec::Dataset::open(&paths, &open))?;
         Ok(Dataset {
             paths,
             options: options.map(Bound::unbind),
@@ -121,25 +128,23 @@ impl Dataset {
         let many = if let Ok(slice) = index.cast::<PySlice>() {
             self.of_slice(py, slice, count)?
         } else {
-            match index.extract::<i64>() {
-                Ok(_) => {
-                    let record = self.read_one(py, indices::one(index, count)?)?;
-                    return Ok(Bound::new(py, record)?.into_any());
-                }
-                Err(not_a_number) => match index.try_iter() {
+            match indices::one(index, count) {
+                Ok(one) => return Ok(Bound::new(py, self.read_one(py, one)?)?.into_any()),
+                Err(error) if error.is_instance_of::<PyTypeError>(py) => match index.try_iter() {
                     Ok(_) => indices::many(index, || Ok(count))?,
-                    Err(_) => return Err(not_a_number),
+                    Err(_) => return Err(error),
                 },
+                Err(error) => return Err(error),
             }
         };
         if !self.copy {
             let lent = self.with(py, |dataset| dataset.lend(&many))?;
             let records = lent.into_iter().map(|record| Bound::new(py, Record::new(record)));
-            return Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any());
+            return Ok(list_of(py, records)?.into_any());
         }
         let batch = self.read_many(py, &many)?;
         let records = batch.records().map(|record| Bound::new(py, record));
-        Ok(PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        Ok(list_of(py, records)?.into_any())
     }
 
     fn __iter__(&self) -> PyResult<RecordIterator> {
@@ -214,7 +219,7 @@ impl Dataset {
         let metadata = PyDict::new(py);
         metadata.set_item("version", info.version)?;
         metadata.set_item("header", header_to(py, &info.header)?)?;
-        metadata.set_item("trailer", info.trailer.map(|trailer| PyBytes::new(py, &trailer)))?;
+        metadata.set_item("trailer", info.trailer.map(|trailer| bytes_to(py, &trailer)).transpose()?)?;
         let shape = info.shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
         metadata.set_item("shape", shape)?;
         metadata.set_item("dtype", info.dtype.map(|dtype| dtype.name()))?;
@@ -254,14 +259,14 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         let indices = match indices {
             Some(indices) => indices::many(indices, || self.count(py))?,
-            None => {
-                let all = 0..self.count(py)?;
-                self.with(py, |dataset| dataset.check_range(&all))?;
-                all.collect()
-            }
+            None => self.of_slice(py, &PySlice::full(py), self.count(py)?)?,
         };
         let labels = self.with(py, |dataset| {
-            indices.iter().map(|&index| Ok(dataset.tags(index)?.label)).collect::<Result<Vec<_>>>()
+            let label = |(at, &index): (usize, &u64)| {
+                go_on_at(at)?;
+                Ok(dataset.tags(index)?.label)
+            };
+            indices.iter().enumerate().map(label).collect::<Result<Vec<_>>>()
         })?;
         labels_to(py, &labels)
     }
@@ -277,6 +282,16 @@ impl Dataset {
     fn find(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let key = key_from(key)?;
         self.with(py, |dataset| dataset.find_key(&key))
+    }
+
+    /// The numbers of the records of a slice.
+    #[pyo3(name = "_slice_numbers")]
+    fn slice_numbers<'py>(
+        &self,
+        py: Python<'py>,
+        slice: &Bound<'py, PySlice>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        numbers_to(py, &self.of_slice(py, slice, self.count(py)?)?)
     }
 
     /// The records of these numbers, in this order, repeats kept, as one batch.

@@ -28,14 +28,21 @@ pub fn raised_with(error: Error, original: Option<String>) -> PyErr {
     })
 }
 
-/// An exception of the package with nothing but a message.
+/// The exception for using something that was closed.
 pub fn closed(what: &str) -> PyErr {
+    plain("ClosedError", format!("{what} is closed"))
+}
+
+/// The exception for a panic: a mistake in this package, whatever the caller did.
+pub fn internal(panic: &str) -> PyErr {
+    plain("InternalError", format!("this is a bug in anyrec, please report it: {panic}"))
+}
+
+/// An exception of the package with nothing but a message.
+fn plain(class: &str, message: String) -> PyErr {
     Python::attach(|py| {
-        let make = || -> PyResult<PyErr> {
-            let value = module(py)?.getattr("ClosedError")?.call1((format!("{what} is closed"),))?;
-            Ok(PyErr::from_value(value))
-        };
-        make().unwrap_or_else(|failure| failure)
+        let make = || Ok(PyErr::from_value(module(py)?.getattr(class)?.call1((message,))?));
+        make().unwrap_or_else(|failure: PyErr| failure)
     })
 }
 
@@ -94,6 +101,7 @@ fn class_name(error: &Error) -> &'static str {
         ErrorKind::Exists => "FileExists",
         ErrorKind::Stale => "StaleCompanion",
         ErrorKind::OutOfMemory => "OutOfMemory",
+        ErrorKind::Internal => "InternalError",
         _ => "AnyrecError",
     }
 }

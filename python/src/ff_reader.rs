@@ -2,8 +2,11 @@
 
 use crate::errors::{closed, raised};
 use crate::indices;
+use crate::progress::done;
+use crate::sequences::Many;
 use anyrec::format::ffrecord::{self, Reader};
 use anyrec::format::{OpenOptions, RecordReader};
+use anyrec::interrupt::go_on_at;
 use anyrec::io::{Access, open_file};
 use anyrec::{Error, Result};
 use numpy::PyArray1;
@@ -50,7 +53,8 @@ impl Files {
     fn read(&self, indices: &[u64]) -> Result<Vec<Vec<u8>>> {
         let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.readers.len()];
         let mut places = Vec::with_capacity(indices.len());
-        for &index in indices {
+        for (at, &index) in indices.iter().enumerate() {
+            go_on_at(at)?;
             let file = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
             let start = self.starts.get(file).copied().unwrap_or(0);
             let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, self.count()))?;
@@ -77,11 +81,15 @@ impl FfReader {
         open.ok_or_else(|| closed("the reader"))
     }
 
-    fn of_file<R>(&self, file: &Bound<'_, PyAny>, work: impl FnOnce(&Reader) -> Result<R>) -> PyResult<R> {
+    fn of_file<R: Send>(
+        &self,
+        file: &Bound<'_, PyAny>,
+        work: impl FnOnce(&Reader) -> Result<R> + Send,
+    ) -> PyResult<R> {
         let files = self.opened()?;
         let number = usize::try_from(indices::one(file, files.readers.len() as u64)?)?;
         match files.readers.get(number) {
-            Some(reader) => work(reader).map_err(raised),
+            Some(reader) => done(file.py(), || work(reader)),
             None => Err(raised(Error::no_such_record(number as u64, files.readers.len() as u64))),
         }
     }
@@ -91,8 +99,9 @@ impl FfReader {
 impl FfReader {
     #[new]
     #[pyo3(signature = (files, check_data = true))]
-    fn new(py: Python<'_>, files: Vec<PathBuf>, check_data: bool) -> PyResult<Self> {
-        let opened = py.detach(|| Files::open(&files, check_data)).map_err(raised)?;
+    fn new(py: Python<'_>, files: Many<PathBuf>, check_data: bool) -> PyResult<Self> {
+        let files = files.0;
+        let opened = done(py, || Files::open(&files, check_data))?;
         Ok(FfReader { paths: files, check_data, open: Mutex::new(Some(Arc::new(opened))) })
     }
 
@@ -145,7 +154,7 @@ impl FfReader {
     fn read<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let files = self.opened()?;
         let indices = indices::many(indices, || Ok(files.count()))?;
-        let samples = py.detach(|| files.read(&indices)).map_err(raised)?;
+        let samples = done(py, || files.read(&indices))?;
         PyList::new(py, samples.into_iter().map(|sample| PyArray1::from_vec(py, sample)))
     }
 
@@ -157,7 +166,7 @@ impl FfReader {
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let files = self.opened()?;
         let index = indices::one(index, files.count())?;
-        let samples = py.detach(|| files.read(&[index])).map_err(raised)?;
+        let samples = done(py, || files.read(&[index]))?;
         Ok(PyArray1::from_vec(py, samples.into_iter().next().unwrap_or_default()))
     }
 
@@ -174,7 +183,7 @@ impl FfReader {
     /// Checks every file's table against its checksum.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         let files = self.opened()?;
-        py.detach(|| files.readers.iter().try_for_each(Reader::validate)).map_err(raised)
+        done(py, || files.readers.iter().try_for_each(Reader::validate))
     }
 
     /// Closes the files; a second time is fine. Arrays that came from them stay valid.
@@ -187,7 +196,7 @@ impl FfReader {
 /// The files a folder stands for: all `*.ffr` directly in it, sorted by name.
 #[pyfunction]
 pub fn directory_files<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
-    let files = py.detach(|| ffrecord::directory_files(&folder)).map_err(raised)?;
+    let files = done(py, || ffrecord::directory_files(&folder))?;
     PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
 }
 

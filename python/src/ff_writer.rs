@@ -3,6 +3,7 @@
 use crate::errors::raised;
 use crate::handle::Handle;
 use crate::payload::Payload;
+use crate::progress::done;
 use anyrec::format::WriteOptions;
 use anyrec::format::ffrecord::Writer;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ impl FfWriter {
         let mut options = WriteOptions::default();
         options.overwrite = overwrite;
         options.count = n;
-        let writer = py.detach(|| Writer::create(&path, &options)).map_err(raised)?;
+        let writer = done(py, || Writer::create(&path, &options))?;
         Ok(FfWriter { path, n, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
 

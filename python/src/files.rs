@@ -2,14 +2,15 @@
 
 use crate::errors::raised;
 use crate::options::{convert_options, open_options};
-use crate::progress;
+use crate::progress::{self, done};
+use crate::sequences::{Many, bytes_to};
 use crate::values::header_to;
 use anyrec::format::mxnet::Index;
 use anyrec::format::{self, Content, Damage, FORMATS, Format, Notice, Written};
 use anyrec::io::{AtomicFile, Durability};
 use anyrec::{Error, Input, RepairOptions, Report, Table};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 
 /// The formats there are, as dicts: `id`, `name`, `extensions` and what each can do.
@@ -42,8 +43,8 @@ pub fn format_by_name(path: PathBuf) -> Option<&'static str> {
 
 /// The files that paths, directories and patterns stand for.
 #[pyfunction]
-pub fn expand<'py>(py: Python<'py>, paths: Vec<PathBuf>) -> PyResult<Bound<'py, PyList>> {
-    let files = py.detach(|| anyrec::expand(&paths)).map_err(raised)?;
+pub fn expand<'py>(py: Python<'py>, paths: Many<PathBuf>) -> PyResult<Bound<'py, PyList>> {
+    let files = done(py, || anyrec::expand(&paths.0))?;
     PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
 }
 
@@ -93,7 +94,7 @@ pub fn repair<'py>(
 #[allow(clippy::too_many_arguments)]
 pub fn convert<'py>(
     py: Python<'py>,
-    inputs: Vec<PathBuf>,
+    inputs: Many<PathBuf>,
     output: PathBuf,
     format: &str,
     open_options: Option<&Bound<'py, PyDict>>,
@@ -105,7 +106,7 @@ pub fn convert<'py>(
     let to = format::by_id(format)
         .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
     let conversion = progress::run(py, progress, |tell| {
-        let files = anyrec::expand(&inputs)?;
+        let files = anyrec::expand(&inputs.0)?;
         let inputs =
             files.iter().map(|path| Input::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
         anyrec::convert::convert(inputs, &output, to, &options, tell)
@@ -201,7 +202,7 @@ fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyD
     for content in &report.contents {
         match content {
             Content::Header(pairs) => header = header_to(py, pairs)?,
-            Content::Trailer(bytes) => trailer = Some(PyBytes::new(py, bytes)),
+            Content::Trailer(bytes) => trailer = Some(bytes_to(py, bytes)?),
             Content::Shape { dtype: element, shape: dimensions } => {
                 dtype = Some(element.name());
                 shape = Some(PyTuple::new(py, dimensions)?);

@@ -1,9 +1,10 @@
 //! `GrailScanner`: the items of a GRAIL recordio file.
 
-use crate::errors::raised;
 use crate::handle::Handle;
 use crate::options::open_options;
+use crate::progress::done;
 use crate::record::Record;
+use crate::sequences::bytes_to;
 use crate::values::header_to;
 use anyrec::format::grail::Scanner;
 use anyrec::io::open_file;
@@ -32,15 +33,13 @@ impl GrailScanner {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (options, _) = open_options(options)?;
-        let scanner = py
-            .detach(|| {
-                let source = open_file(&path, options.access)?;
-                match shard {
-                    Some((start, limit, of)) => Scanner::new_shard(source, &options, start, limit, of),
-                    None => Scanner::new(source, &options),
-                }
-            })
-            .map_err(raised)?;
+        let scanner = done(py, || {
+            let source = open_file(&path, options.access)?;
+            match shard {
+                Some((start, limit, of)) => Scanner::new_shard(source, &options, start, limit, of),
+                None => Scanner::new(source, &options),
+            }
+        })?;
         Ok(GrailScanner { path, scanner: Handle::reader("the scanner", scanner) })
     }
 
@@ -76,7 +75,7 @@ impl GrailScanner {
     #[getter]
     fn trailer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let trailer = self.scanner.with(py, |scanner| scanner.trailer())?;
-        Ok(trailer.map(|trailer| PyBytes::new(py, &trailer)))
+        trailer.map(|trailer| bytes_to(py, &trailer)).transpose()
     }
 
     /// Where the last item given is; `seek` takes it.

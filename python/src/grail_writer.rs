@@ -4,6 +4,8 @@ use crate::errors::{carried, closed, raised};
 use crate::handle::Handle;
 use crate::options::write_options;
 use crate::payload::Payload;
+use crate::progress::done;
+use crate::sequences::Many;
 use crate::values::{text_from, value_from};
 use anyrec::format::grail::{self, Writer};
 use anyrec::{Position, Result};
@@ -54,18 +56,16 @@ impl GrailWriter {
         let perhaps_trailer = !told && !skip_header;
         options.trailer |= perhaps_trailer;
         let pending: Option<Pending> = index.as_ref().map(|_| Pending::default());
-        let writer = py
-            .detach(|| -> Result<_> {
-                let mut writer = Writer::create(&path, &options)?;
-                if skip_header {
-                    writer.skip_header()?;
-                }
-                if let (Some(index), Some(pending)) = (index, pending.clone()) {
-                    writer.on_index(move |_, position| tell(&index, &pending, position))?;
-                }
-                Ok(writer)
-            })
-            .map_err(raised)?;
+        let writer = done(py, || -> Result<_> {
+            let mut writer = Writer::create(&path, &options)?;
+            if skip_header {
+                writer.skip_header()?;
+            }
+            if let (Some(index), Some(pending)) = (index, pending.clone()) {
+                writer.on_index(move |_, position| tell(&index, &pending, position))?;
+            }
+            Ok(writer)
+        })?;
         let state = State { writer, has_trailer: false };
         Ok(GrailWriter {
             path,
@@ -171,6 +171,6 @@ fn tell(index: &Py<PyAny>, pending: &Pending, position: Position) -> Result<()> 
 /// An upper bound on the size of a file that holds items of these sizes, packed into records of
 /// `record_bytes` bytes.
 #[pyfunction]
-pub fn required_space(sizes: Vec<u64>, record_bytes: u64) -> PyResult<u64> {
-    grail::required_space(&sizes, record_bytes).map_err(raised)
+pub fn required_space(sizes: Many<u64>, record_bytes: u64) -> PyResult<u64> {
+    grail::required_space(&sizes.0, record_bytes).map_err(raised)
 }

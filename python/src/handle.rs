@@ -1,6 +1,7 @@
 //! Something that one thread at a time works with, and that belongs to one process.
 
 use crate::errors::{closed, raised};
+use crate::progress::unlocked;
 use anyrec::{Error, Result};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +89,7 @@ impl<T: Send> Handle<T> {
             ))));
         }
         let forked = anyrec::generation() != self.process;
-        py.detach(|| {
+        unlocked(py, || {
             let mut slot = match (forked, self.slot.try_lock()) {
                 (_, Ok(slot)) => slot,
                 // The thread that held it is not in this process: it would never be let go.
@@ -98,7 +99,7 @@ impl<T: Send> Handle<T> {
             self.holder.store(this_thread(), Ordering::Relaxed);
             let _release = Release(&self.holder);
             Some(work(&mut slot))
-        })
+        })?
         .ok_or_else(|| {
             raised(Error::invalid(format!("{} was in use when this process was forked", self.what)))
         })

@@ -1,7 +1,7 @@
 //! Whole IDX files as NumPy arrays.
 
-use crate::errors::raised;
 use crate::options::{open_options, write_options};
+use crate::progress::done;
 use crate::record::{Record, array_over};
 use anyrec::format::idx::{Array, Element, Reader, write_array};
 use anyrec::format::{ElementType, RecordReader, WriteOptions};
@@ -22,17 +22,17 @@ pub fn idx_read<'py>(
     mapped: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (options, _) = open_options(options)?;
-    let reader = py.detach(|| Reader::open(&path, &options)).map_err(raised)?;
+    let reader = done(py, || Reader::open(&path, &options))?;
     let lendable = matches!(reader.header().dtype(), ElementType::U8 | ElementType::I8)
         && !reader.is_gzip()
         && reader.source().lendable().is_some();
     if mapped && lendable {
-        let data = py.detach(|| reader.data()).map_err(raised)?;
+        let data = done(py, || reader.data())?;
         let array = array_over(&Bound::new(py, Record::new(data))?)?;
         let array = array.call_method1("view", (reader.header().dtype().name(),))?;
         return array.call_method1("reshape", (PyTuple::new(py, reader.header().shape())?,));
     }
-    let array = py.detach(|| reader.array()).map_err(raised)?;
+    let array = done(py, || reader.array())?;
     Ok(match array {
         Array::U8(array) => array.into_pyarray(py).into_any(),
         Array::I8(array) => array.into_pyarray(py).into_any(),
@@ -78,6 +78,6 @@ fn write<T: Element + numpy::Element>(
     // A copy in this machine's byte order that nobody else can change meanwhile.
     let native = array.call_method1("astype", (T::TYPE.name(),))?;
     let owned = native.cast_into::<PyArrayDyn<T>>().map_err(PyErr::from)?.to_owned_array();
-    let written = py.detach(|| write_array(path, &owned, options)).map_err(raised)?;
+    let written = done(py, || write_array(path, &owned, options))?;
     Ok(written.bytes)
 }

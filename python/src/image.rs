@@ -2,6 +2,8 @@
 
 use crate::errors::raised;
 use crate::payload::Payload;
+use crate::progress::done;
+use crate::sequences::{Many, bytes_to};
 use anyrec::Error;
 use anyrec::image::{self, Channels, DecodeOptions, Picture, Samples};
 use numpy::{PyArray1, PyArrayMethods};
@@ -20,12 +22,12 @@ pub fn encode_image<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let picture = picture_of(image)?;
     let format = format.trim_start_matches('.').to_ascii_lowercase();
-    let encoded = py.detach(|| match format.as_str() {
+    let encoded = done(py, || match format.as_str() {
         "jpg" | "jpeg" => image::encode_jpeg(&picture, quality),
         "png" => image::encode_png(&picture, quality),
         other => Err(Error::unsupported("image format").expected_found(".jpg, .jpeg or .png", other)),
-    });
-    Ok(PyBytes::new(py, &encoded.map_err(raised)?))
+    })?;
+    bytes_to(py, &encoded)
 }
 
 /// A JPEG, PNG or WebP as an array: -1 as stored, 0 gray, 1 colour, as `cv2.imdecode` has it. With
@@ -38,18 +40,16 @@ pub fn decode_image<'py>(
     iscolor: i32,
     rgb: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (shape, samples) = py
-        .detach(|| {
-            let picture = image::decode(&data, &DecodeOptions::opencv(iscolor)?)?;
-            let (height, width) = (picture.height() as usize, picture.width() as usize);
-            let shape = match picture.channels() {
-                Channels::Gray => vec![height, width],
-                channels => vec![height, width, channels.count()],
-            };
-            let samples = if rgb { picture.into_samples() } else { picture.bgr_samples() };
-            Ok((shape, samples))
-        })
-        .map_err(raised)?;
+    let (shape, samples) = done(py, || {
+        let picture = image::decode(&data, &DecodeOptions::opencv(iscolor)?)?;
+        let (height, width) = (picture.height() as usize, picture.width() as usize);
+        let shape = match picture.channels() {
+            Channels::Gray => vec![height, width],
+            channels => vec![height, width, channels.count()],
+        };
+        let samples = if rgb { picture.into_samples() } else { picture.bgr_samples() };
+        Ok((shape, samples))
+    })?;
     Ok(match samples {
         Samples::Eight(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
         Samples::Sixteen(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
@@ -57,7 +57,7 @@ pub fn decode_image<'py>(
 }
 
 fn picture_of(image: &Bound<'_, PyAny>) -> PyResult<Picture> {
-    let shape: Vec<usize> = image.getattr("shape")?.extract()?;
+    let Many(shape): Many<usize> = image.getattr("shape")?.extract()?;
     let (height, width, channels) = match shape[..] {
         [height, width] => (height, width, 1),
         [height, width, channels] => (height, width, channels),

@@ -5,7 +5,8 @@ use crate::buffers::lend;
 use crate::errors::raised;
 use crate::handle::Handle;
 use crate::record::Record;
-use anyrec::{Bytes, Error, Records, Recycler};
+use anyrec::interrupt::go_on;
+use anyrec::{Bytes, Error, Records, Recycler, Result};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[pyclass(frozen, module = "anyrec")]
 pub struct RecordIterator {
     source: Handle<Source>,
-    /// Held for moments only, with the interpreter, and without calling Python: nobody ever waits.
+    /// Held for moments only, and without calling Python: nobody waits for long.
     ready: Mutex<Ready>,
 }
 
@@ -48,7 +49,8 @@ struct Ready {
     next: usize,
     /// Records of the first chunk that were handed out. A loop lets go of each record when it has the
     /// next one: two that take turns save it a new object for every record, which would cost about
-    /// as much as all the rest. Python's own `zip` and `enumerate` do the same with their tuples.
+    /// as much as all the rest. Python's own `zip` and `enumerate` do the same with their tuples. Empty
+    /// on free-threaded Python, where a count of references does not say that nobody else has one.
     handed_out: Vec<Py<Record>>,
 }
 
@@ -133,7 +135,8 @@ impl Ready {
 
     /// Remembers a record that was made for the first chunk and will be handed out.
     fn keep(&mut self, py: Python<'_>, record: &Py<Record>) {
-        if let Some(Chunk::Copied(memory, _)) = self.chunks.front()
+        if cfg!(not(Py_GIL_DISABLED))
+            && let Some(Chunk::Copied(memory, _)) = self.chunks.front()
             && self.handed_out.len() < TURNS
             && record.get().shares(memory)
         {
@@ -144,9 +147,9 @@ impl Ready {
 
 /// Whether nobody has the record any more but [`Ready::handed_out`].
 fn is_ours_alone(record: &Py<Record>) -> bool {
-    // SAFETY: the object lives as long as the reference to it, and the caller has the interpreter.
-    // Whoever looks into the record's memory has a reference too.
-    unsafe { pyo3::ffi::Py_REFCNT(record.as_ptr()) == 1 }
+    // SAFETY: the object lives as long as the reference to it, and the caller has the interpreter, to
+    // itself. Whoever looks into the record's memory has a reference too.
+    cfg!(not(Py_GIL_DISABLED)) && unsafe { pyo3::ffi::Py_REFCNT(record.as_ptr()) == 1 }
 }
 
 fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
@@ -208,13 +211,38 @@ impl RecordIterator {
 pub struct BatchIterator {
     size: usize,
     buffers: Recycler,
-    records: Handle<Records<Arc<anyrec::Dataset>>>,
+    reading: Handle<Reading>,
+}
+
+struct Reading {
+    records: Records<Arc<anyrec::Dataset>>,
+    /// What was read before an interruption: the next batch begins with it.
+    begun: Option<anyrec::Batch>,
+}
+
+/// Bytes of a batch after which Ctrl-C is heard.
+const ROUND: usize = 8 << 20;
+
+impl Reading {
+    /// The next batch, empty at the end; `begun` is used again for it unless one was begun before.
+    fn next(&mut self, spare: anyrec::Batch, size: usize) -> Result<anyrec::Batch> {
+        let batch = self.begun.get_or_insert(spare);
+        loop {
+            let before = batch.len();
+            self.records.fill_more(batch, size, batch.buffer().len().saturating_add(ROUND))?;
+            if batch.len() == before || batch.len() >= size {
+                return Ok(self.begun.take().unwrap_or_default());
+            }
+            go_on()?;
+        }
+    }
 }
 
 impl BatchIterator {
     /// Batches of `size` records.
     pub fn new(dataset: Arc<anyrec::Dataset>, buffers: Recycler, size: usize) -> Self {
-        BatchIterator { size, buffers, records: Handle::reader("the iteration", dataset.shared_iter()) }
+        let reading = Reading { records: dataset.shared_iter(), begun: None };
+        BatchIterator { size, buffers, reading: Handle::reader("the iteration", reading) }
     }
 }
 
@@ -225,11 +253,9 @@ impl BatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let mut batch = self.buffers.take();
-        let batch = self.records.with(py, move |records| {
-            records.fill(&mut batch, self.size, usize::MAX)?;
-            Ok(batch)
-        })?;
+        let mut spare = self.buffers.take();
+        spare.clear();
+        let batch = self.reading.with(py, move |reading| reading.next(spare, self.size))?;
         Ok((!batch.is_empty()).then(|| Batch::new(lend(batch, &self.buffers))))
     }
 }

@@ -29,14 +29,20 @@ mod payload;
 mod progress;
 mod recipe;
 mod record;
+mod sequences;
 mod transformers;
 mod values;
 mod writer;
 
+use numpy::PyArrayMethods;
 use pyo3::prelude::*;
 
 /// The native half of the package. Use `anyrec` and its modules instead.
-#[pymodule]
+///
+/// It does not need the interpreter's lock. What threads share here is immutable, atomic or behind a lock
+/// of its own, which is held without the interpreter, or for moments without calling Python; and nothing
+/// relies on counts of references (see `iteration.rs`).
+#[pymodule(gil_used = false)]
 mod _anyrec {
     use super::*;
 
@@ -79,6 +85,10 @@ mod _anyrec {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.py().import("numpy")?;
+        // Loads what lies behind arrays now: when it is loaded on first use, Ctrl-C in the middle of that
+        // is a panic.
+        let _ = numpy::PyArray1::from_slice(module.py(), &[0u8]).try_readonly();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

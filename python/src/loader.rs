@@ -5,13 +5,15 @@ use crate::dataset::Dataset;
 use crate::errors::{described, raised};
 use crate::handle::Handle;
 use crate::options::loader_options;
+use crate::progress::done;
+use crate::sequences::Many;
 use crate::values::labels_to;
 use anyrec::Recycler;
 use anyrec::format::Label;
 use anyrec::loader::{Loaded, Plan, Selection, Source, Sources, State};
 use anyrec::{Error, Result};
-use numpy::{IntoPyArray, PyReadonlyArray1};
-use pyo3::exceptions::PyBufferError;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -24,7 +26,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// One set of records: a dataset, and which of its records (all if it does not say).
-type Part<'py> = (Bound<'py, Dataset>, Option<PyReadonlyArray1<'py, u64>>);
+type Part<'py> = (Bound<'py, Dataset>, Option<Bound<'py, PyArray1<u64>>>);
 
 /// Gives batches in the order of a plan, read ahead by threads. `anyrec.Loader` is made of it.
 #[pyclass(frozen, module = "anyrec._anyrec")]
@@ -38,15 +40,15 @@ impl Loader {
     #[pyo3(signature = (parts, options, weights = None, samples = None))]
     fn new(
         py: Python<'_>,
-        parts: Vec<Part<'_>>,
+        parts: Many<Part<'_>>,
         options: &Bound<'_, PyDict>,
-        weights: Option<Vec<f64>>,
+        weights: Option<Many<f64>>,
         samples: Option<u64>,
     ) -> PyResult<Self> {
         let (plan_options, options) = loader_options(options)?;
         let mut sources = Vec::new();
-        for (dataset, indices) in parts {
-            let indices = indices.map(|indices| indices.as_array().to_vec());
+        for (dataset, indices) in parts.0 {
+            let indices = indices.map(|indices| numbers_from(&indices)).transpose()?;
             sources.push((dataset.get().opened()?, indices));
         }
         let make = move || -> Result<anyrec::loader::Loader> {
@@ -65,16 +67,20 @@ impl Loader {
                 (weights, last) => {
                     parts.extend(last);
                     let counts = parts.iter().map(|part| part.count()).collect::<Result<Vec<_>>>()?;
-                    let weighted: Vec<(u64, f64)> =
-                        counts.iter().copied().zip(weights.unwrap_or_default()).collect();
-                    let samples = samples.unwrap_or_else(|| counts.iter().sum());
+                    let weighted: Vec<(u64, f64)> = counts
+                        .iter()
+                        .copied()
+                        .zip(weights.map(|weights| weights.0).unwrap_or_default())
+                        .collect();
+                    let samples = samples
+                        .unwrap_or_else(|| counts.iter().fold(0, |sum, &count| sum.saturating_add(count)));
                     let plan = Plan::mix(&weighted, samples, &plan_options)?;
                     (Arc::new(Sources::new(parts)?), plan)
                 }
             };
             anyrec::loader::Loader::new(source, plan, options)
         };
-        let loader = py.detach(make).map_err(raised)?;
+        let loader = done(py, make)?;
         Ok(Loader { loader: Handle::reader("the loader", loader) })
     }
 
@@ -210,6 +216,16 @@ impl Loader {
     }
 }
 
+/// Record numbers as NumPy has them, which a view keeps in one piece.
+fn numbers_from(array: &Bound<'_, PyArray1<u64>>) -> PyResult<Vec<u64>> {
+    let refused = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("record numbers: {error}"));
+    if !array.data().is_aligned() {
+        return Err(refused(&"not aligned in memory"));
+    }
+    let array = array.try_readonly().map_err(|error| refused(&error))?;
+    Ok(array.as_slice().map_err(|error| refused(&error))?.to_vec())
+}
+
 /// Labels as an array of 32-bit floats; of two dimensions if there are several a record, which must
 /// all have as many. Nothing where no record has a label.
 #[allow(clippy::cast_possible_truncation)] // image records hold labels as 32-bit floats
@@ -222,7 +238,7 @@ fn labels_of_width<'py>(
     if labels.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let mut numbers = Vec::with_capacity(labels.len().saturating_mul(width.min(1 << 16)));
+    let mut numbers = Vec::with_capacity(labels.len());
     for (label, &index) in labels.iter().zip(indices) {
         let one = match label {
             Some(Label::Scalar(number)) => std::slice::from_ref(number),

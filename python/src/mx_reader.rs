@@ -2,8 +2,10 @@
 
 use crate::errors::{closed, raised_with};
 use crate::handle::Handle;
+use crate::progress::done;
+use crate::sequences::bytes_to;
 use anyrec::format::mxnet::{Reader, RecordScan};
-use anyrec::format::{Event, IndexFile, OpenOptions, Scan};
+use anyrec::format::{Event, IndexFile, OpenOptions, RecordReader, Scan};
 use anyrec::io::{Access, open_file};
 use anyrec::{Error, Result};
 use pyo3::prelude::*;
@@ -79,10 +81,11 @@ impl MxReader {
                 if let Some(offset) = offset {
                     position.seek(offset).map_err(|error| (error, None))?;
                 }
-                position.next(|record| Python::attach(|py| PyBytes::new(py, record).unbind()))
+                position.next(|record| Python::attach(|py| Ok(bytes_to(py, record)?.unbind())))
             })
         })?;
-        read.ok_or_else(|| closed("the reader"))?.map_err(|(error, original)| raised_with(error, original))
+        let read = read.ok_or_else(|| closed("the reader"))?;
+        read.map_err(|(error, original)| raised_with(error, original))?.transpose()
     }
 }
 
@@ -90,7 +93,7 @@ impl MxReader {
 impl MxReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let position = py.detach(|| Position::open(&path)).map_err(crate::errors::raised)?;
+        let position = done(py, || Position::open(&path))?;
         Ok(MxReader { path, position: Handle::reader("the reader", position) })
     }
 

@@ -3,6 +3,7 @@
 use crate::errors::raised;
 use crate::handle::Handle;
 use crate::payload::Payload;
+use crate::progress::done;
 use anyrec::format::mxnet::Writer;
 use anyrec::format::{IndexFile, Key, WriteOptions};
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ impl MxWriter {
         let mut options = WriteOptions::default();
         options.overwrite = overwrite;
         options.index_file = Some(index.map_or(IndexFile::None, IndexFile::At));
-        let writer = py.detach(|| Writer::create(&path, &options)).map_err(raised)?;
+        let writer = done(py, || Writer::create(&path, &options))?;
         Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
 

@@ -2,6 +2,8 @@
 
 use crate::errors::raised;
 use crate::payload::Payload;
+use crate::progress::{self, done};
+use crate::sequences::bytes_to;
 use crate::values::{key_from, key_to, label_from};
 use anyrec::Input;
 use anyrec::format::mxnet::{ImageHeader, Index, LabelWidth, append_line};
@@ -24,7 +26,7 @@ fn entries<'py>(py: Python<'py>, index: &Index) -> PyResult<Entries<'py>> {
 #[pyfunction]
 #[pyo3(signature = (text, name = "index file"))]
 pub fn parse_index<'py>(py: Python<'py>, text: Payload, name: &str) -> PyResult<Entries<'py>> {
-    let index = py.detach(|| Index::parse(name, &text, None)).map_err(raised)?;
+    let index = done(py, || Index::parse(name, &text, None))?;
     entries(py, &index)
 }
 
@@ -37,19 +39,17 @@ pub fn index_line<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut line = Vec::new();
     append_line(&mut line, &key_from(key)?, offset).map_err(raised)?;
-    Ok(PyBytes::new(py, &line))
+    bytes_to(py, &line)
 }
 
 /// The index of a `.rec` file made anew from its records: the lines as (key, offset), and where
 /// the keys come from.
 #[pyfunction]
 pub fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<(Entries<'_>, String)> {
-    let rebuilt = py
-        .detach(|| {
-            let options = OpenOptions::default();
-            Index::rebuild(&mut *Input::open(&path, &options)?.scan(&options)?, &mut |_| {})
-        })
-        .map_err(raised)?;
+    let rebuilt = progress::run(py, None, |tell| {
+        let options = OpenOptions::default();
+        Index::rebuild(&mut *Input::open(&path, &options)?.scan(&options)?, tell)
+    })?;
     Ok((entries(py, &rebuilt.index)?, rebuilt.reason))
 }
 
@@ -69,7 +69,7 @@ pub fn pack_header<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut header = ImageHeader::new(label_from(label)?, id);
     header.id2 = id2;
-    Ok(PyBytes::new(py, &header.to_bytes(width(wide)).map_err(raised)?))
+    bytes_to(py, &header.to_bytes(width(wide)).map_err(raised)?)
 }
 
 /// Flag, label (a float, or a read-only array of several), both ids, and the length of the header

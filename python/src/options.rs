@@ -3,6 +3,7 @@
 //! Python's side passes only what the caller set, so a name that is not known here is the caller's
 //! mistake, and said.
 
+use crate::sequences::Many;
 use crate::transformers;
 use crate::values::header_from;
 use anyrec::convert::{ConvertOptions, Shards};
@@ -20,7 +21,9 @@ type Pair<'py> = (String, Bound<'py, PyAny>);
 
 pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py>>> {
     match options {
-        Some(options) => options.iter().map(|(name, value)| Ok((name.extract()?, value))).collect(),
+        // A list of them: a dict that changes meanwhile, by another thread or by what is called here, is
+        // no longer one that can be gone through.
+        Some(options) => options.items().iter().map(|pair| pair.extract()).collect(),
         None => Ok(Vec::new()),
     }
 }
@@ -83,13 +86,13 @@ pub fn write_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<WriteOptio
             "count" => write.count = value.extract()?,
             "version" => write.version = value.extract()?,
             "header" => write.header = header_from(&value)?,
-            "transformers" => write.transformers = value.extract()?,
+            "transformers" => write.transformers = value.extract::<Many<_>>()?.0,
             "keys" => registry = with_keys(registry, &value)?,
             "max_items" => write.max_items = value.extract()?,
             "trailer" => write.trailer = value.extract()?,
             "parallelism" => write.parallelism = value.extract()?,
             "dtype" => write.dtype = Some(dtype(&value)?),
-            "item_shape" => write.item_shape = value.extract()?,
+            "item_shape" => write.item_shape = value.extract::<Option<Many<_>>>()?.map(|shape| shape.0),
             "gzip" => write.gzip = value.extract()?,
             _ => return Err(unknown(&name)),
         }
@@ -181,12 +184,14 @@ fn index_file(value: &Bound<'_, PyAny>) -> PyResult<IndexFile> {
 }
 
 fn with_keys(mut registry: Registry, keys: &Bound<'_, PyAny>) -> PyResult<Registry> {
-    for (id, key) in keys.cast::<PyDict>()?.iter() {
+    for pair in keys.cast::<PyDict>()?.items() {
+        let (id, key): (String, Bound<'_, PyAny>) = pair.extract()?;
         let key: [u8; 32] = key
-            .extract::<Vec<u8>>()?
+            .extract::<Many<u8>>()?
+            .0
             .try_into()
             .map_err(|_| PyValueError::new_err("a key for aes-256-gcm has 32 bytes"))?;
-        registry = registry.with_key(id.extract::<String>()?, key);
+        registry = registry.with_key(id, key);
     }
     Ok(registry)
 }

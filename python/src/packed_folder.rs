@@ -1,7 +1,7 @@
 //! `PackedFolder`: a folder in a file.
 
 use crate::errors::{closed, raised};
-use crate::progress;
+use crate::progress::{self, done};
 use anyrec::format::ffrecord::PackedFolder as Folder;
 use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
 use anyrec::format::{OpenOptions, WriteOptions};
@@ -42,7 +42,7 @@ impl PackedFolder {
     fn new(py: Python<'_>, file: PathBuf, check_data: bool) -> PyResult<Self> {
         let mut options = OpenOptions::default();
         options.verify = check_data;
-        let folder = py.detach(|| Folder::open(open_file(&file, Access::Auto)?, &options)).map_err(raised)?;
+        let folder = done(py, || Folder::open(open_file(&file, Access::Auto)?, &options))?;
         Ok(PackedFolder { path: file, check_data, open: Mutex::new(Some(Arc::new(folder))) })
     }
 
@@ -92,7 +92,7 @@ impl PackedFolder {
             paths.push(path?.extract::<PathBuf>()?.into_os_string().into_vec());
         }
         let folder = self.opened()?;
-        let contents = py.detach(|| folder.read(&paths)).map_err(raised)?;
+        let contents = done(py, || folder.read(&paths))?;
         let arrays = contents.iter().map(|content| array(py, content.to_vec()));
         Ok(PyList::new(py, arrays.collect::<Vec<_>>())?.into_any())
     }
@@ -101,7 +101,7 @@ impl PackedFolder {
     fn read_one<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let path = path.as_os_str().as_bytes();
         let folder = self.opened()?;
-        let content = py.detach(|| Ok(folder.read_one(path)?.to_vec())).map_err(raised)?;
+        let content = done(py, || Ok(folder.read_one(path)?.to_vec()))?;
         Ok(array(py, content))
     }
 
@@ -160,7 +160,7 @@ impl PackedFolder {
             options.bad_names = BadNames::Escape;
         }
         let packed = self.opened()?;
-        let unpacked = py.detach(|| packed.unpack(&folder, &options)).map_err(raised)?;
+        let unpacked = done(py, || packed.unpack(&folder, &options))?;
         let told = PyDict::new(py);
         told.set_item("files", unpacked.files)?;
         told.set_item("folders", unpacked.folders)?;
@@ -204,5 +204,5 @@ pub fn pack_folder(
 /// How many bytes the files below a folder have together.
 #[pyfunction]
 pub fn folder_size(py: Python<'_>, folder: PathBuf) -> PyResult<u64> {
-    py.detach(|| packed_folder::folder_size(&folder)).map_err(raised)
+    done(py, || packed_folder::folder_size(&folder))
 }

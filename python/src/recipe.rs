@@ -2,6 +2,7 @@
 
 use crate::errors::raised;
 use crate::options::{choice, pairs, unknown};
+use crate::sequences::Many;
 use anyrec::image::{
     Crop, Element, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, Step,
 };
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Steps, by name, with their values; `Normalise` is the last one if there.
-type Steps<'py> = Vec<(String, Bound<'py, PyDict>)>;
+type Steps<'py> = Many<(String, Bound<'py, PyDict>)>;
 
 /// What makes samples of pictures: steps, and the form of the samples.
 pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
@@ -49,7 +50,7 @@ pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
 
 fn steps_from(described: Steps<'_>) -> PyResult<(Vec<Step>, Option<Normalise>)> {
     let (mut steps, mut normalise) = (Vec::new(), None);
-    for (name, values) in described {
+    for (name, values) in described.0 {
         if normalise.is_some() {
             return Err(PyValueError::new_err(format!("Normalise is the last step, but {name} follows it")));
         }
@@ -113,7 +114,10 @@ fn normalise_from(values: &Bound<'_, PyDict>) -> PyResult<Normalise> {
     let value = |name: &str| values.as_any().get_item(name);
     let numbers = |name: &str| {
         let value = value(name)?;
-        value.extract::<f64>().map(|number| vec![number]).or_else(|_| value.extract())
+        value
+            .extract::<f64>()
+            .map(|number| vec![number])
+            .or_else(|_| value.extract::<Many<_>>().map(|several| several.0))
     };
     Ok(Normalise { scale: value("scale")?.extract()?, mean: numbers("mean")?, deviation: numbers("std")? })
 }

@@ -1,6 +1,7 @@
 //! `Record`: the bytes of one record, handed to Python without a copy.
 
 use crate::payload::Payload;
+use crate::sequences::bytes_to;
 use anyrec::Bytes;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
@@ -67,14 +68,6 @@ impl Record {
     }
 }
 
-/// `data` as `bytes`; `MemoryError` where there is not enough memory for them.
-pub fn copied<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, data.len(), |bytes| {
-        bytes.copy_from_slice(data);
-        Ok(())
-    })
-}
-
 /// `data` as memory of its own: a slice of a mapped file changes when the file does, and cannot
 /// be read any more once the file is cut short.
 pub fn owned(data: Bytes) -> anyrec::Result<Bytes> {
@@ -138,7 +131,7 @@ impl Record {
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        copied(py, self.data())
+        bytes_to(py, self.data())
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> Option<bool> {
@@ -152,7 +145,7 @@ impl Record {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         const SHOWN: usize = 32;
-        let head = PyBytes::new(py, self.data().get(..SHOWN).unwrap_or(self.data())).repr()?;
+        let head = bytes_to(py, self.data().get(..SHOWN).unwrap_or(self.data()))?.repr()?;
         let rest = if self.data().len() > SHOWN { "..." } else { "" };
         Ok(format!("<Record of {} bytes: {head}{rest}>", self.data().len()))
     }

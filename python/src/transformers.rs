@@ -2,10 +2,10 @@
 
 use crate::errors::carried;
 use crate::payload::Payload;
+use crate::sequences::bytes_to;
 use anyrec::format::grail::transform::{Registry, Transformer};
 use anyrec::{Error, Limits, Result};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,7 +67,7 @@ impl PythonTransformer {
         })?;
         Python::attach(|py| {
             let coder = factory.bind(py).call1((&self.config,))?;
-            let coded = coder.call1((PyBytes::new(py, data),))?;
+            let coded = coder.call1((bytes_to(py, data)?,))?;
             Ok(Payload::of(&coded)?.to_vec())
         })
         .map_err(carried)

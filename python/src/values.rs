@@ -1,5 +1,6 @@
 //! Keys, labels and header values, between Python and the library.
 
+use crate::sequences::bytes_to;
 use anyrec::BString;
 use anyrec::format::{Key, Label, Value};
 use numpy::IntoPyArray;
@@ -143,7 +144,7 @@ pub fn text_from(text: &Bound<'_, PyAny>) -> Option<PyResult<BString>> {
 fn text_to<'py>(py: Python<'py>, text: &BString) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(text) {
         Ok(text) => text.into_bound_py_any(py),
-        Err(_) => Ok(PyBytes::new(py, text).into_any()),
+        Err(_) => Ok(bytes_to(py, text)?.into_any()),
     }
 }
 

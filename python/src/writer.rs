@@ -4,6 +4,7 @@ use crate::errors::{closed, raised};
 use crate::handle::Handle;
 use crate::options::write_options;
 use crate::payload::Payload;
+use crate::progress::done;
 use crate::values::{key_from, label_from};
 use anyrec::Error;
 use anyrec::format::{self, RecordWriter, Tags};
@@ -38,7 +39,7 @@ impl Writer {
         let options = write_options(options)?;
         let format = format::by_id(format)
             .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
-        let writer = py.detach(|| format.create(&path, &options)).map_err(raised)?;
+        let writer = done(py, || format.create(&path, &options))?;
         Ok(Writer {
             path,
             format: format.id(),

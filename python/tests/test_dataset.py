@@ -289,3 +289,21 @@ def test_damage_is_raised_in_its_place_and_the_records_around_it_are_given() -> 
                 except StopIteration:
                     break
             assert seen == [*range(7), -7, *range(8, 20)]
+
+
+@pytest.mark.parametrize("access", ["mapped", "positional"])
+@pytest.mark.parametrize("name", ["x.rec", "x.ffr", "x.grail-rio"])
+def test_batches_that_are_read_in_many_parts_have_every_record(name: str, access: Any) -> None:
+    options: dict[str, Any] = {"transformers": ["zstd"], "max_items": 3} if name.endswith("rio") else {}
+    small = [bytes([n]) * (n % 7) for n in range(200)]
+    large = [bytes([n]) * 1_000_003 for n in range(40)]
+    with anyrec.create(name, **options) as writer:
+        for record in small + large:
+            writer.write(record)
+    dataset = anyrec.open(name, access=access, threads=2)
+    numbers = [n * 7 % 200 for n in range(150_000)]
+    assert dataset.read(numbers).to_list() == [small[n] for n in numbers]
+    assert dataset.read(range(239, -1, -1)).to_list() == (small + large)[::-1]
+    with pytest.raises(IndexError):
+        dataset.read([0] * 100_000 + [240])
+    assert dataset.read([1, 2]).to_list() == small[1:3]

@@ -25,6 +25,25 @@ const PICTURES: [&str; 3] = ["--no-deps", "torchvision==0.15.2", "scikit-learn==
 /// Newer interpreters on which the wheel is tried too, where the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
+/// A free-threaded interpreter, where the machine has one; the variable names another. It takes no abi3
+/// wheel, so it gets one of its own.
+const FREE_THREADED: (&str, &str) = ("ANYREC_FREE_THREADED_PYTHON", "python3.14t");
+
+/// The tests for it: those that need nothing but NumPy.
+const FREE_THREADED_TESTS: [&str; 11] = [
+    "tests/test_dataset.py",
+    "tests/test_errors.py",
+    "tests/test_files.py",
+    "tests/test_golden.py",
+    "tests/test_grail.py",
+    "tests/test_idx.py",
+    "tests/test_loader.py",
+    "tests/test_native.py",
+    "tests/test_processes.py",
+    "tests/test_records.py",
+    "tests/test_threads.py",
+];
+
 /// A few lines that use the package from end to end.
 const SMOKE: &str = "\
 import anyrec
@@ -66,7 +85,25 @@ pub fn test() -> Result<(), Failure> {
     }
     let fresh = Environment::make("target/python-source-venv", "python3", false)?;
     fresh.replace_package(&folder)?;
-    fresh.smoke()
+    fresh.smoke()?;
+    test_free_threaded(&folder)
+}
+
+/// The tests on free-threaded Python, where there is one.
+fn test_free_threaded(folder: &Path) -> Result<(), Failure> {
+    let (variable, usual) = FREE_THREADED;
+    let python = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
+    if !is_there(&python, "--version") {
+        eprintln!("xtask: SKIPPED are the tests on free-threaded Python: there is no {python} ({variable})");
+        return Ok(());
+    }
+    let wheel = build_wheel_for("target/wheels-free-threaded", &["--interpreter", &python])?;
+    let free = Environment::make("target/python-free-threaded-venv", &python, false)?;
+    free.install(&["numpy", "pytest"])?;
+    free.replace_package(&wheel)?;
+    let is_off = "import anyrec, sys; assert not sys._is_gil_enabled(), 'the package turned the lock on'";
+    free.run(&["-c", is_off], folder)?;
+    free.run(&[&["-m", "pytest"], &FREE_THREADED_TESTS[..]].concat(), folder)
 }
 
 /// The interpreter for the tests: the system's where it has torch, else any.
@@ -82,9 +119,14 @@ fn imports_torch() -> bool {
 
 /// Builds the wheel and says where it is.
 pub fn build_wheel() -> Result<PathBuf, Failure> {
+    build_wheel_for("target/wheels", &[])
+}
+
+/// The same, into a folder of its own and with further options.
+fn build_wheel_for(folder: &str, options: &[&str]) -> Result<PathBuf, Failure> {
     let tools = Environment::make("target/maturin-venv", "python3", false)?;
     tools.install(&["maturin>=1.16,<2"])?;
-    let wheels = root().join("target/wheels");
+    let wheels = root().join(folder);
     let failed =
         |error: std::io::Error| Failure::new(format!("cannot look at {}: {error}", wheels.display()));
     if wheels.exists() {
@@ -92,7 +134,7 @@ pub fn build_wheel() -> Result<PathBuf, Failure> {
     }
     let out = wheels.to_string_lossy();
     let arguments = ["build", "--release", "--manifest-path", "python/Cargo.toml", "--out", &out];
-    command(tools.program("maturin"), &arguments).run()?;
+    command(tools.program("maturin"), &[&arguments, options].concat()).run()?;
     let mut built = std::fs::read_dir(&wheels).map_err(failed)?.filter_map(|entry| Some(entry.ok()?.path()));
     built
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))

@@ -161,6 +161,26 @@ impl Batch {
         self.buffer.get_mut(..size).ok_or_else(too_large)
     }
 
+    /// Makes room for more records, which end at these offsets (the first is 0) from where the last
+    /// one ends, and gives it to be filled.
+    pub(crate) fn lay_out_more(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
+        if self.is_empty() {
+            return self.lay_out(offsets);
+        }
+        let begin = self.end();
+        let total = (begin as u64).saturating_add(offsets.last().copied().unwrap_or(0));
+        let too_large = || Error::out_of_memory(total);
+        let end = usize::try_from(total).map_err(|_| too_large())?;
+        reserve(&mut self.offsets, offsets.len())?;
+        if self.buffer.len() < end {
+            let more = end - self.buffer.len();
+            reserve(&mut self.buffer, more)?;
+            self.buffer.resize(end, 0);
+        }
+        self.offsets.extend(offsets.into_iter().skip(1).map(|offset| begin as u64 + offset));
+        self.buffer.get_mut(begin..end).ok_or_else(too_large)
+    }
+
     /// Where the last record ends; it ends within the buffer, so the number is small enough.
     #[inline]
     fn end(&self) -> usize {
@@ -205,6 +225,9 @@ mod tests {
         batch.push(b"d");
         assert_eq!(batch, [&b"ab"[..], b"c", b"d"].into_iter().collect());
         assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
+        batch.lay_out_more(vec![0, 1, 3]).unwrap().copy_from_slice(b"efg");
+        assert_eq!(batch, [&b"ab"[..], b"c", b"d", b"e", b"fg"].into_iter().collect());
+        assert_eq!(batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(), crate::ErrorKind::OutOfMemory);
         batch.clear();
         assert_eq!(batch, Batch::new());
         assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::ErrorKind::OutOfMemory);

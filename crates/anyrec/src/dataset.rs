@@ -7,6 +7,7 @@ use crate::fork::Once;
 use crate::format::fetch::{Fetch, Wanted};
 use crate::format::{self, Format, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::input::{Input, OpenReader};
+use crate::interrupt::go_on;
 use crate::io::ReadAt;
 use crate::position::Position;
 use crate::room::reserve;
@@ -54,6 +55,10 @@ pub fn create(path: impl AsRef<Path>, format: &str) -> Result<Box<dyn format::Re
         format::by_id(format).ok_or_else(|| Error::unsupported(format!("there is no format {format:?}")))?;
     known.create(path.as_ref(), &format::WriteOptions::default())
 }
+
+/// As many records of a batch are looked for and read at a time: what is kept of each meanwhile takes more
+/// memory than a small record.
+const GROUP: usize = 1 << 16;
 
 /// One or more record files of one format, numbered through in the order given.
 pub struct Dataset {
@@ -174,9 +179,17 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch).
     pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
         batch.clear();
-        let fetch = self.fetch(indices, threads)?;
-        self.options.limits.check_batch(fetch.offsets().last().copied().unwrap_or(0))?;
-        fetch.into_batch(batch, threads)
+        for group in indices.chunks(GROUP) {
+            let mut read = || {
+                go_on()?;
+                let fetch = self.fetch(group, threads)?;
+                let size = fetch.offsets().last().copied().unwrap_or(0);
+                self.options.limits.check_batch(size.saturating_add(batch.buffer().len() as u64))?;
+                fetch.into_batch(batch, threads)
+            };
+            read().inspect_err(|_| batch.clear())?;
+        }
+        Ok(())
     }
 
     /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
@@ -206,7 +219,12 @@ impl Dataset {
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch).
     pub fn lend(&self, indices: &[u64]) -> Result<Vec<Bytes>> {
-        self.fetch(indices, 1)?.lend()
+        let mut lent = Vec::new();
+        for group in indices.chunks(GROUP) {
+            go_on()?;
+            lent.extend(self.fetch(group, 1)?.lend()?);
+        }
+        Ok(lent)
     }
 
     fn fetch(&self, indices: &[u64], threads: usize) -> Result<Fetch<'_>> {

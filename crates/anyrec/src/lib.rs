@@ -21,6 +21,7 @@ pub mod format;
 pub mod hint;
 pub mod image;
 mod input;
+pub mod interrupt;
 pub mod io;
 mod limits;
 pub mod loader;

@@ -34,6 +34,18 @@ impl<D: Deref<Target = Dataset>> Records<D> {
     /// As the iteration; the records before the failure come first.
     pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
         batch.clear();
+        self.fill_more(batch, count, bytes)
+    }
+
+    /// As [`fill`](Records::fill), behind the records that the batch has: until there are `count`
+    /// records or `bytes` bytes in it. Where it gets no more, the batch is complete.
+    ///
+    /// # Errors
+    /// As [`fill`](Records::fill), for an empty batch; another one is to be taken first.
+    pub fn fill_more(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
+        if self.failure.is_some() && !batch.is_empty() {
+            return Ok(());
+        }
         if let Some(error) = self.failure.take() {
             return Err(error);
         }

@@ -23,6 +23,7 @@ __all__ = [
     "FileExists",
     "FileMissing",
     "FileRefused",
+    "InternalError",
     "InvalidArgument",
     "LimitExceeded",
     "OutOfMemory",
@@ -130,6 +131,10 @@ class OutOfMemory(AnyrecError, MemoryError):
 
 class ClosedError(AnyrecError, ValueError):
     """The dataset, reader or writer was closed before."""
+
+
+class InternalError(AnyrecError, RuntimeError):
+    """A mistake in anyrec itself, whatever the caller did. Please report it."""
 
 
 class SystemFailure(AnyrecError, OSError):

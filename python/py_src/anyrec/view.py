@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -39,8 +40,11 @@ class Selecting:
         dataset, own = _origin(self)
         count = len(dataset) if own is None else len(own)
         if isinstance(indices, slice):
-            chosen = np.arange(count, dtype=np.int64)[indices]
+            chosen = dataset._slice_numbers(indices) if own is None else np.arange(count)[indices]
         else:
+            if isinstance(indices, range) and len(indices[:1]):
+                # Its ends tell that it is too long before all of it is listed.
+                _checked(np.array([indices[0], indices[-1]]), count)
             if not isinstance(indices, np.ndarray):
                 indices = np.fromiter(indices, dtype=np.int64)
             chosen = _checked(indices, count)
@@ -67,7 +71,7 @@ class Selecting:
         [1, 3]
         """
         dataset, own = _origin(self)
-        numbers: _Numbers = np.arange(len(dataset), dtype=np.int64) if own is None else own
+        numbers: _Numbers = dataset._slice_numbers(slice(None)) if own is None else own
         if keys is not None:
             found = [dataset.find(key) for key in keys]
             wanted = np.array([number for number in found if number is not None], dtype=np.int64)
@@ -206,7 +210,8 @@ class Mix:
         self.parts = [opened(part) for part in parts]
         """The datasets and views. A record's number in a batch counts through all of them."""
         given = [len(part) for part in self.parts] if weights is None else weights
-        self.weights = [float(weight) for weight in given]
+        # One more than there should be is enough to see that they are too many.
+        self.weights = [float(weight) for weight in islice(given, len(self.parts) + 1)]
         """How often each has its turn."""
         if len(self.weights) != len(self.parts):
             raise InvalidArgument(f"{len(self.parts)} datasets have {len(self.weights)} weights")

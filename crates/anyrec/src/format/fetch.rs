@@ -5,6 +5,7 @@ use super::RecordReader;
 use crate::batch::Batch;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
+use crate::interrupt::{go_on, go_on_at};
 use crate::io::{RangeRead, bring_near, copy, finish_streaming};
 use crate::pool::{caught, side_by_side};
 use crate::position::{Location, Plain};
@@ -18,6 +19,12 @@ const WORTH_A_THREAD: u64 = 512 << 10;
 
 /// A batch of this size leaves no room for anything else in the processor's caches.
 const LARGER_THAN_CACHES: u64 = 8 << 20;
+
+/// Bytes for each thread to be filled before the caller is asked again whether to go on.
+const ROUND: u64 = 8 << 20;
+
+/// Frames for each thread, and bytes of them, to be decoded before the same.
+const FRAMES: (usize, u64) = (32, 8 << 20);
 
 /// The records of one reader with these numbers, in this order, repeats kept.
 ///
@@ -89,7 +96,11 @@ impl<'a> Fetch<'a> {
                 places.iter().filter_map(|&at| early.get(at).cloned().flatten()).collect();
             cold |= reader.source().expect(&ranges);
         }
-        let locations = wanted.iter().map(|wanted| wanted.reader.locate(wanted.index)).collect();
+        let locate = |(at, wanted): (usize, &Wanted<'a>)| {
+            go_on_at(at)?;
+            wanted.reader.locate(wanted.index)
+        };
+        let locations = wanted.iter().enumerate().map(locate).collect();
         let mut fetch = Fetch {
             wanted,
             by_reader,
@@ -116,10 +127,10 @@ impl<'a> Fetch<'a> {
         Ok(fetch)
     }
 
-    /// Puts the records into a batch, in place of what it has.
+    /// Puts the records into a batch, behind those it has. After an error the batch is empty.
     pub(crate) fn into_batch(mut self, batch: &mut Batch, threads: usize) -> Result<()> {
         let offsets = std::mem::take(&mut self.offsets);
-        let filled = batch.lay_out(offsets).and_then(|buffer| self.fill(buffer, threads));
+        let filled = batch.lay_out_more(offsets).and_then(|buffer| self.fill(buffer, threads));
         filled.inspect_err(|_| batch.clear())
     }
 
@@ -142,6 +153,7 @@ impl<'a> Fetch<'a> {
         }
         let lend = |(at, wanted): (usize, &Wanted<'_>)| {
             let Some((plain, Some(bytes))) = self.plain_bytes(at) else { return Ok(Bytes::new()) };
+            go_on_at(at)?;
             if plain.checksum.is_some_and(|checksum| crc32(bytes) != checksum) {
                 return Err(self.damaged(at, bytes));
             }
@@ -204,24 +216,27 @@ impl<'a> Fetch<'a> {
             let mut places: Vec<(u64, &Range<u64>, usize)> = places.iter().filter_map(place).collect();
             places.sort_unstable_by_key(|&(index, _, at)| (index, at));
             let frames: Vec<_> = places.chunk_by(|one, other| one.1.start == other.1.start).collect();
-            let spans = frames.iter().filter_map(|frame| frame.first()).map(|(_, span, _)| span);
-            let bytes = spans.map(|span| span.end.saturating_sub(span.start)).sum();
-            let count = workers(bytes, threads).min(frames.len());
-            let mut shares = vec![(Vec::new(), Batch::new()); count];
-            for (number, &frame) in frames.iter().enumerate() {
-                let share = number * count / frames.len();
-                let Some((indices, _)) = shares.get_mut(share) else { continue };
-                for &(index, _, at) in frame {
-                    if indices.last() != Some(&index) {
-                        indices.push(index);
-                    }
-                    if let Some(slot) = decoded_at.get_mut(at) {
-                        *slot = Some((self.decoded.len() + share, indices.len() - 1));
+            let mut left = &frames[..];
+            while !left.is_empty() {
+                go_on()?;
+                let (frames, bytes) = round_of(&mut left, threads);
+                let count = workers(bytes, threads).min(frames.len());
+                let mut shares = vec![(Vec::new(), Batch::new()); count];
+                for (number, &frame) in frames.iter().enumerate() {
+                    let share = number * count / frames.len();
+                    let Some((indices, _)) = shares.get_mut(share) else { continue };
+                    for &(index, _, at) in frame {
+                        if indices.last() != Some(&index) {
+                            indices.push(index);
+                        }
+                        if let Some(slot) = decoded_at.get_mut(at) {
+                            *slot = Some((self.decoded.len() + share, indices.len() - 1));
+                        }
                     }
                 }
+                let shares = by_threads(shares, |(indices, batch)| reader.read_decoded(indices, batch))?;
+                self.decoded.extend(shares.into_iter().map(|(_, batch)| batch));
             }
-            let shares = by_threads(shares, |(indices, batch)| reader.read_decoded(indices, batch))?;
-            self.decoded.extend(shares.into_iter().map(|(_, batch)| batch));
         }
         self.decoded_at = decoded_at;
         Ok(())
@@ -247,14 +262,36 @@ impl<'a> Fetch<'a> {
 
     fn copy_all(&self, buffer: &mut [u8], threads: usize) -> Result<()> {
         let total = buffer.len() as u64;
-        let mut slots = self.slots(buffer);
-        self.read_unmapped(&mut slots)?;
-        let workers = workers(total, threads);
         let stream = total >= LARGER_THAN_CACHES;
-        if workers == 1 {
-            return self.put(0, &mut slots, stream);
+        let mut slots = self.slots(buffer);
+        let round = ROUND.saturating_mul(threads.max(1) as u64);
+        if total <= round {
+            return self.fill_slots(0, &mut slots, total, threads, stream);
         }
-        let shares = self.shares(&mut slots, total / workers as u64);
+        for (first, slots) in shares(&mut slots, round) {
+            go_on()?;
+            let size = slots.iter().map(|slot| slot.len() as u64).sum();
+            self.fill_slots(first, slots, size, threads, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Fills some slots of so many bytes together, the first of which is that of record `first`.
+    fn fill_slots(
+        &self,
+        first: usize,
+        slots: &mut [&mut [u8]],
+        size: u64,
+        threads: usize,
+        stream: bool,
+    ) -> Result<()> {
+        self.read_unmapped(first, slots)?;
+        let workers = workers(size, threads);
+        if workers == 1 {
+            return self.put(first, slots, stream);
+        }
+        let mut shares = shares(slots, size / workers as u64);
+        shares.iter_mut().for_each(|(at, _)| *at += first);
         by_threads(shares, |(at, slots)| self.put(*at, slots, stream)).map(drop)
     }
 
@@ -270,38 +307,17 @@ impl<'a> Fetch<'a> {
             .collect()
     }
 
-    /// The slots cut into shares of about `size` bytes, each with the number of its first record.
-    fn shares<'s, 'b>(
-        &self,
-        mut slots: &'s mut [&'b mut [u8]],
-        size: u64,
-    ) -> Vec<(usize, &'s mut [&'b mut [u8]])> {
-        let mut shares = Vec::new();
-        let mut begin = 0;
-        while !slots.is_empty() {
-            let mut bytes = 0;
-            let fits = |slot: &&&mut [u8]| {
-                let begun = bytes < size;
-                bytes += slot.len() as u64;
-                begun
-            };
-            let count = slots.iter().take_while(fits).count().max(1);
-            let (share, rest) = std::mem::take(&mut slots).split_at_mut(count);
-            shares.push((begin, share));
-            (slots, begin) = (rest, begin + count);
-        }
-        shares
-    }
-
     /// Reads plain records of sources that are not in memory straight into their slots, those of a
-    /// source together and in file order.
-    fn read_unmapped(&self, slots: &mut [&mut [u8]]) -> Result<()> {
+    /// source together and in file order. The first slot is that of record `first`.
+    fn read_unmapped(&self, first: usize, slots: &mut [&mut [u8]]) -> Result<()> {
         for (reader, places) in &self.by_reader {
             if reader.source().as_slice().is_some() {
                 continue;
             }
-            let mut places = places.iter().peekable();
-            let of_source = slots.iter_mut().enumerate().filter(|(at, _)| places.next_if_eq(&at).is_some());
+            let before = places.partition_point(|&at| at < first);
+            let mut places = places.iter().skip(before).peekable();
+            let of_source = (first..).zip(slots.iter_mut());
+            let of_source = of_source.filter(|(at, _)| places.next_if_eq(&at).is_some());
             let mut reads: Vec<RangeRead<'_>> = of_source
                 .filter_map(|(at, slot)| {
                     self.plain(at).map(|plain| RangeRead { offset: plain.range.start, buffer: slot })
@@ -371,6 +387,46 @@ impl<'a> Fetch<'a> {
             placed.and_then(|(wanted, location)| wanted.reader.decode(wanted.index, location, found).err());
         error.unwrap_or_else(|| Error::corrupt("a record changed while it was read"))
     }
+}
+
+/// The slots cut into shares of about `size` bytes, each with the number of its first one.
+fn shares<'s, 'b>(mut slots: &'s mut [&'b mut [u8]], size: u64) -> Vec<(usize, &'s mut [&'b mut [u8]])> {
+    let mut shares = Vec::new();
+    let mut begin = 0;
+    while !slots.is_empty() {
+        let mut bytes = 0;
+        let fits = |slot: &&&mut [u8]| {
+            let begun = bytes < size;
+            bytes += slot.len() as u64;
+            begun
+        };
+        let count = slots.iter().take_while(fits).count().max(1);
+        let (share, rest) = std::mem::take(&mut slots).split_at_mut(count);
+        shares.push((begin, share));
+        (slots, begin) = (rest, begin + count);
+    }
+    shares
+}
+
+/// A record that must be decoded: its number, where its frame is, and its place among those wanted.
+type InFrame<'a> = (u64, &'a Range<u64>, usize);
+
+/// Takes the next frames that are decoded together; also says how many bytes they have.
+fn round_of<'f, 'a>(left: &mut &'f [&'f [InFrame<'a>]], threads: usize) -> (&'f [&'f [InFrame<'a>]], u64) {
+    let threads = threads.max(1);
+    let most = FRAMES.1.saturating_mul(threads as u64);
+    let mut bytes = 0u64;
+    let fits = |frame: &&&[InFrame<'_>]| {
+        let begun = bytes < most;
+        if begun {
+            bytes += frame.first().map_or(0, |(_, span, _)| span.end.saturating_sub(span.start));
+        }
+        begun
+    };
+    let count = left.iter().take(FRAMES.0.saturating_mul(threads)).take_while(fits).count();
+    let (round, rest) = left.split_at(count.max(1).min(left.len()));
+    *left = rest;
+    (round, bytes)
 }
 
 /// How many threads are worth waking for so many bytes.

@@ -7,7 +7,7 @@ import operator
 import os
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
@@ -145,16 +145,19 @@ class FileReader:
                     f"indices must be one-dimensional and whole numbers, not {indices.ndim} dimensions "
                     f"of {indices.dtype}"
                 )
-            wanted: list[int] = indices.tolist()
+            given: Iterable[Any] = indices.tolist()
         elif isinstance(indices, str | bytes | bytearray):
             raise TypeError(f"indices must be a list of whole numbers, not {type(indices).__name__}")
         else:
-            wanted = [operator.index(index) for index in indices]
-        for index in wanted:
+            given = indices
+        wanted = []
+        # Each is checked before the next one is taken: there may be very many more.
+        for index in map(operator.index, given):
             if index >= self.n:
                 raise SampleIndexError(f"index >= number of samples ({index} >= {self.n})", record=index)
             if index < 0:
                 raise SampleIndexError(f"index < 0 ({index}): samples are counted from 0 to {self.n - 1}")
+            wanted.append(index)
         return wanted
 
     def _first_damaged(self, indices: list[int], error: CorruptRecord) -> FFRecordError:

@@ -17,6 +17,7 @@ use crate::fork::Once;
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
 use crate::hint;
 use crate::input::Input;
+use crate::interrupt::go_on;
 use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::position::{Location, Position, PositionList};
@@ -186,7 +187,12 @@ impl Reader {
         let mut positions = PositionList::new();
         loop {
             match scan.next_event()? {
-                Event::Record(record) => positions.push(record.position)?,
+                Event::Record(record) => {
+                    if record.position.item == 0 {
+                        go_on()?;
+                    }
+                    positions.push(record.position)?;
+                }
                 // A trailer that is missing costs no record.
                 Event::Damage(damage) if !self.options.skip_damage && damage.begin < damage.end => {
                     return Err(damage.into_error(self.opened.source.name()));

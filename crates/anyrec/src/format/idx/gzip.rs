@@ -13,6 +13,7 @@
 use super::layout::Header;
 use crate::deflate;
 use crate::error::Result;
+use crate::interrupt::go_on;
 use crate::io::Window;
 use crate::limits::Limits;
 use crate::room::room;
@@ -21,6 +22,9 @@ use std::ops::Range;
 
 /// Compressed bytes given to the decompressor at a time.
 const INPUT: usize = 1 << 16;
+
+/// Bytes to be unpacked before the caller is asked again whether to go on.
+const PIECE: usize = 1 << 20;
 
 /// Stretches of bad members told apart. In a file with more of them whatever lies between the
 /// rest is given up as well, so that its bad members cannot fill the memory.
@@ -243,7 +247,9 @@ impl Inflater {
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.read(rest)? {
+            go_on()?;
+            let piece = rest.len().min(PIECE);
+            match self.read(rest.get_mut(..piece).unwrap_or_default())? {
                 0 => break,
                 count => filled += count,
             }
@@ -257,7 +263,9 @@ impl Inflater {
     /// As [`read`](Inflater::read).
     pub(super) fn finish(mut self) -> Result<Survey> {
         let mut scratch = room(INPUT)?;
-        while self.read(&mut scratch)? > 0 {}
+        while self.read(&mut scratch)? > 0 {
+            go_on()?;
+        }
         Ok(self.survey)
     }
 

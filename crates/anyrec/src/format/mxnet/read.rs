@@ -32,6 +32,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fork::{Lock, Once};
 use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
 use crate::hint;
+use crate::interrupt::go_on_at;
 use crate::io::{RangeRead, ReadAt, Window, bring_near};
 use crate::limits::Limits;
 use crate::position::{Location, Plain, Position, PositionList};
@@ -292,7 +293,8 @@ impl Reader {
         let mut scan = self.scan_from(0)?.headers_only();
         // Begin and end of the record before.
         let mut before = None;
-        loop {
+        for at in 0.. {
+            go_on_at(at)?;
             let begin = scan.tell();
             match scan.step()? {
                 Step::Record(_) => {

@@ -9,6 +9,7 @@ use super::super::tree::{FolderId, Node};
 use super::PackedFolder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Notice, RecordReader};
+use crate::interrupt::go_on;
 use crate::io::{BadNames, UnpackFolder, display_name, safe_name};
 use bstr::BStr;
 use std::collections::HashSet;
@@ -142,6 +143,7 @@ impl PackedFolder {
         let folder = self.enter(target, folders, planned, options)?;
         let folder = folder.as_ref().unwrap_or(target);
         for (name, node) in self.tree.children(planned.folder) {
+            go_on()?;
             let safe = self.safe(name, options)?;
             match node {
                 Node::Folder(_) => {
