@@ -18,7 +18,9 @@ mod walk;
 mod window;
 
 pub use atomic_file::{AtomicFile, Durability, remove_partial_files};
-pub(crate) use copy::{bring_near, copy, finish_streaming};
+#[cfg(test)]
+pub(crate) use copy::UNFENCED;
+pub(crate) use copy::{Copier, bring_near};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
