@@ -7,5 +7,6 @@
 mod faults;
 mod walk;
 
+pub use crate::image::compare_huffman_decoders;
 pub use faults::FaultySource;
 pub use walk::{Walk, WalkError, WalkedRecord, check_reader, walk};
