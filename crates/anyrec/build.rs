@@ -1,6 +1,13 @@
 //! Compiles the one part that is C: it works inside libjpeg (`src/image/jpeg/huffman.c`).
 
 fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "fast-huffman")]
+    huffman();
+}
+
+#[cfg(feature = "fast-huffman")]
+fn huffman() {
     let source = "src/image/jpeg/huffman.c";
     println!("cargo::rerun-if-changed={source}");
     // Where libjpeg's headers are, as its crate tells.

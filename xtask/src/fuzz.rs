@@ -1,10 +1,14 @@
-//! The fuzz targets: seeded from the golden files, run for a while each.
+//! The fuzz targets: seeded from the golden files and the corpus that was kept, run for a while each.
+//!
+//! A target's corpus is kept as `fuzz/corpus/TARGET.tar.xz`, and worked on in the folder
+//! `fuzz/corpus/TARGET`, which is not.
 
+use crate::interop::setup;
 use crate::run::{Failure, command, is_there, root};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Target, and the folder of `testdata/` its seeds come from (none: all of them).
-const TARGETS: [(&str, Option<&str>); 7] = [
+const TARGETS: [(&str, Option<&str>); 8] = [
     ("scan_mxnet", Some("mxnet")),
     ("scan_ffrecord", Some("ffrecord")),
     ("scan_grail", Some("grail")),
@@ -12,6 +16,7 @@ const TARGETS: [(&str, Option<&str>); 7] = [
     ("detect", None),
     ("tree_pickle", Some("ffrecord")),
     ("decode_image", Some("images")),
+    ("jpeg_huffman", Some("images")),
 ];
 
 /// Larger seeds slow the fuzzer down more than they teach it.
@@ -20,35 +25,80 @@ const SEED_LIMIT: u64 = 100 << 10;
 /// Marks the tree of a packed folder, in front of its pickle.
 const TREE_MARK: &[u8] = b"piouhjgbr";
 
+/// The compiler of the C parts (libjpeg, our own C inside it, zstd), its Debian package, and its flags:
+/// their memory and arithmetic are checked as Rust's are, and the fuzzer sees which branches they take.
+const CLANG: [&str; 2] = ["clang", "clang-19"];
+const CLANG_PACKAGE: &str = "clang-19";
+const C_FLAGS: &str = "-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
+                       -fno-sanitize=function -g1";
+
+/// Runs every target for so many seconds, from its kept corpus and the golden files.
 pub fn run_all(seconds: u64) -> Result<(), Failure> {
-    let cargo_fuzz = install()?;
+    let fuzz = Fuzz::set_up()?;
     for (target, seeds) in TARGETS {
         plant_seeds(target, seeds)?;
         let limit = format!("-max_total_time={seconds}");
-        // Address sanitiser comes with the stable toolchain's runtime; only its flag is gated.
-        command(
-            &cargo_fuzz,
-            &[
-                "fuzz",
-                "run",
-                target,
-                "--",
-                &limit,
-                "-rss_limit_mb=3000",
-                "-timeout=20",
-                "-print_final_stats=0",
-                "-verbosity=0",
-            ],
-        )
-        .env("RUSTC_BOOTSTRAP", "1")
-        .run()?;
+        let options = [&limit, "-rss_limit_mb=3000", "-timeout=20", "-print_final_stats=0", "-verbosity=0"];
+        fuzz.cargo_fuzz(&[&["run", target, "--"], &options[..]].concat())?;
         println!("fuzz target {target}: {seconds} seconds without a finding");
     }
     Ok(())
 }
 
+/// Builds every target and lays its corpus out, without running it (`fuzz/campaign.sh` does that).
+pub fn build() -> Result<(), Failure> {
+    for (target, seeds) in TARGETS {
+        plant_seeds(target, seeds)?;
+    }
+    Fuzz::set_up()?.cargo_fuzz(&["build"])
+}
+
+/// Leaves in every corpus only what adds to the others' coverage, and packs it to be kept.
+pub fn minimise() -> Result<(), Failure> {
+    let fuzz = Fuzz::set_up()?;
+    for (target, seeds) in TARGETS {
+        plant_seeds(target, seeds)?;
+        fuzz.cargo_fuzz(&["cmin", target, "--", "-rss_limit_mb=3000", "-timeout=20"])?;
+        let (archive, folder) = (format!("fuzz/corpus/{target}.tar.xz"), format!("fuzz/corpus/{target}"));
+        // The same corpus makes the same archive, on any day and by anyone.
+        let same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
+        let what = ["-cJf", &archive, "-C", &folder, "."];
+        command("tar", &[&same[..], &what].concat()).run()?;
+    }
+    Ok(())
+}
+
+/// What building the targets takes.
+struct Fuzz {
+    program: PathBuf,
+    clang: &'static str,
+}
+
+impl Fuzz {
+    fn set_up() -> Result<Self, Failure> {
+        let find = || CLANG.into_iter().find(|clang| is_there(clang, "--version"));
+        let clang = match find() {
+            Some(clang) => clang,
+            None => {
+                setup::install(&[CLANG_PACKAGE])?;
+                find().ok_or_else(|| Failure::new("clang is not there"))?
+            }
+        };
+        Ok(Fuzz { program: install()?, clang })
+    }
+
+    fn cargo_fuzz(&self, arguments: &[&str]) -> Result<(), Failure> {
+        // Address sanitiser comes with the stable toolchain's runtime; only its flag is gated.
+        command(&self.program, &[&["fuzz"], arguments].concat())
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CC", self.clang)
+            .env("CFLAGS", C_FLAGS)
+            .run()
+    }
+}
+
 /// cargo-fuzz, installed below `target/` if the machine has none.
-fn install() -> Result<std::path::PathBuf, Failure> {
+fn install() -> Result<PathBuf, Failure> {
     if is_there("cargo-fuzz", "--version") {
         return Ok("cargo-fuzz".into());
     }
@@ -65,6 +115,11 @@ fn plant_seeds(target: &str, format: Option<&str>) -> Result<(), Failure> {
     let corpus = root().join("fuzz/corpus").join(target);
     let failed = |error: std::io::Error| Failure::new(format!("cannot plant seeds for {target}: {error}"));
     std::fs::create_dir_all(&corpus).map_err(failed)?;
+    let archive = corpus.with_extension("tar.xz");
+    if archive.exists() {
+        let (archive, corpus) = (archive.to_string_lossy(), corpus.to_string_lossy());
+        command("tar", &["-xJf", &archive, "-C", &corpus]).run()?;
+    }
     let testdata = root().join("testdata");
     let mut folders = vec![format.map_or(testdata.clone(), |format| testdata.join(format))];
     let mut planted = 0;

@@ -20,10 +20,15 @@ usage: cargo xtask COMMAND
   wheel              the Python package's wheel, in target/wheels/
   ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
-  fuzz [SECONDS]     every fuzz target for that long (60)
+  fuzz [SECONDS]     every fuzz target for that long (45)
+  fuzz --build       every fuzz target and its corpus, without running any
+  fuzz --minimise    leaves in each corpus what adds coverage, and packs it to be kept
   bench [--quick] [--only A1,B2] [--json FILE] [--plots DIR] [--repetitions N]
                      anyrec beside its peers and the machine's limit (bench/README.md)
 ";
+
+/// For each fuzz target, unless told otherwise.
+const FUZZ_SECONDS: u64 = 45;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +46,9 @@ fn main() -> ExitCode {
             Ok(seed) => interop::run_all(seed),
             Err(_) => Err(Failure::new(format!("{seed:?} is not a seed: a whole number is"))),
         },
-        ["fuzz"] => fuzz::run_all(60),
+        ["fuzz"] => fuzz::run_all(FUZZ_SECONDS),
+        ["fuzz", "--build"] => fuzz::build(),
+        ["fuzz", "--minimise"] => fuzz::minimise(),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
             Err(_) => Err(Failure::new(format!("{seconds:?} is not a number of seconds"))),
@@ -76,8 +83,10 @@ fn test() -> Result<(), Failure> {
 fn ci() -> Result<(), Failure> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    // Without C code of our own.
+    cargo(&["clippy", "--package", "anyrec", "--lib", "--no-default-features", "--", "-D", "warnings"])?;
     run::command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     test()?;
     interop::run_all(interop::SEED)?;
-    fuzz::run_all(60)
+    fuzz::run_all(FUZZ_SECONDS)
 }

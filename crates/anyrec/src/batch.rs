@@ -1,7 +1,7 @@
 //! Many records in one buffer.
 
 use crate::error::{Error, Result};
-use crate::io::copy;
+use crate::io::Copier;
 use crate::room::{reserve, room};
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
@@ -77,7 +77,7 @@ impl Batch {
         reserve(&mut self.offsets, 1)?;
         self.offsets.push(end as u64);
         let slot = self.buffer.get_mut(begin..end).unwrap_or_default();
-        Ok(copy(record, slot, true, false).unwrap_or_default())
+        Ok(Copier::new(false).copy(record, slot, true).unwrap_or_default())
     }
 
     /// Takes the last record out.

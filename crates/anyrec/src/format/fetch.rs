@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::interrupt::{go_on, go_on_at};
-use crate::io::{RangeRead, bring_near, copy, finish_streaming};
+use crate::io::{Copier, RangeRead, bring_near};
 use crate::pool::{caught, side_by_side};
 use crate::position::{Location, Plain};
 use crate::room::check_room;
@@ -333,39 +333,45 @@ impl<'a> Fetch<'a> {
     fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
         // In the order in which they arrive, so that those that are there are dealt with while the others
         // are on their way. An error is had again below: that of the first record in the caller's order.
-        if self.cold && self.put_in_file_order(first, slots, stream).is_ok() {
-            return Ok(());
+        if self.cold {
+            let mut order: Vec<(usize, &mut &mut [u8])> = (first..).zip(slots.iter_mut()).collect();
+            order.sort_unstable_by_key(|(at, _)| self.plain(*at).map(|plain| plain.range.start));
+            if self.put_each(order.into_iter(), stream).is_none() {
+                return Ok(());
+            }
         }
-        for (at, slot) in (first..).zip(slots) {
+        let near = |(at, _): &(usize, &mut &mut [u8])| {
             if let Some((_, Some(bytes))) = self.plain_bytes(at + AHEAD) {
                 bring_near(bytes, NEAR_LINES);
             }
-            self.put_one(at, slot, stream)?;
-        }
-        finish_streaming();
-        Ok(())
-    }
-
-    fn put_in_file_order(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Result<()> {
-        let mut order: Vec<(usize, &mut &mut [u8])> = (first..).zip(slots).collect();
-        order.sort_unstable_by_key(|(at, _)| self.plain(*at).map(|plain| plain.range.start));
-        for (at, slot) in order {
-            self.put_one(at, slot, stream)?;
-        }
-        finish_streaming();
-        Ok(())
-    }
-
-    fn put_one(&self, at: usize, slot: &mut [u8], stream: bool) -> Result<()> {
-        let (wanted, found) = match self.plain_bytes(at) {
-            Some((plain, Some(bytes))) => {
-                (plain.checksum, copy(bytes, slot, plain.checksum.is_some(), stream))
-            }
-            // It was read into its slot already.
-            Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32(slot))),
-            None => (None, copy(self.decoded_record(at), slot, false, stream)),
         };
-        if found == wanted { Ok(()) } else { Err(self.damaged(at, slot)) }
+        match self.put_each((first..).zip(slots.iter_mut()).inspect(near), stream) {
+            None => Ok(()),
+            Some(at) => Err(self.damaged(at, slots.get(at - first).map_or(&[], |slot| slot))),
+        }
+    }
+
+    /// Fills and verifies slots up to the first that does not hold, and gives its number.
+    fn put_each<'s, 'b: 's>(
+        &self,
+        slots: impl Iterator<Item = (usize, &'s mut &'b mut [u8])>,
+        stream: bool,
+    ) -> Option<usize> {
+        let mut copier = Copier::new(stream);
+        for (at, slot) in slots {
+            let (wanted, found) = match self.plain_bytes(at) {
+                Some((plain, Some(bytes))) => {
+                    (plain.checksum, copier.copy(bytes, slot, plain.checksum.is_some()))
+                }
+                // It was read into its slot already.
+                Some((plain, None)) => (plain.checksum, plain.checksum.map(|_| crc32(slot))),
+                None => (None, copier.copy(self.decoded_record(at), slot, false)),
+            };
+            if found != wanted {
+                return Some(at);
+            }
+        }
+        None
     }
 
     /// A plain record, and its bytes where its source is in memory.
@@ -463,4 +469,35 @@ fn by_reader<'a>(wanted: &[Wanted<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>
         .chunk_by(|&one, &other| key(one) == key(other))
         .filter_map(|places| Some((wanted.get(*places.first()?)?.reader, places.to_vec())))
         .collect()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::format::{OpenOptions, WriteOptions, by_id, ffrecord::Writer};
+    use crate::io::{MemorySource, UNFENCED};
+    use std::sync::Arc;
+
+    #[test]
+    fn batch_larger_than_the_caches_is_fenced_also_when_a_record_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.ffr");
+        let mut writer = Writer::create(&path, &WriteOptions::default()).unwrap();
+        for number in 0..3 {
+            writer.append(&vec![number; 3 << 20]).unwrap();
+        }
+        writer.finish().unwrap();
+        let sound = std::fs::read(&path).unwrap();
+        let mut damaged = sound.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        for (bytes, kind) in [(sound, None), (damaged, Some(ErrorKind::Corrupt))] {
+            let source = Arc::new(MemorySource::new("large.ffr", bytes));
+            let reader = by_id("ffrecord").unwrap().open(source, &OpenOptions::default()).unwrap();
+            let batch = read_batch(&*reader, &[0, 1, 2]);
+            assert!(!UNFENCED.get());
+            assert_eq!(batch.err().map(|error| error.kind()), kind);
+        }
+    }
 }

@@ -41,6 +41,9 @@ mod sniff;
 
 pub use decode::{Color, DecodeLimits, DecodeOptions, decode};
 pub use encode::{encode_jpeg, encode_png};
+#[cfg(feature = "testkit")]
+#[doc(hidden)]
+pub use jpeg::compare::compare_huffman_decoders;
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture, Samples};
 pub use recipe::{Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step};

@@ -1,35 +1,60 @@
 //! Copying records out of a mapped file.
 
 use crate::checksum::{copied_crc32_after, crc32_after};
+use std::marker::PhantomData;
 
 /// Bytes copied at a time, so that what was just read for a checksum is copied out of the
 /// processor's nearest caches.
 const BLOCK: usize = 16 << 10;
 
-/// Copies `from` to `to`, which is as long, and gives the CRC-32 (IEEE) of the bytes if asked to.
+/// Copies records, and with `stream` past the caches: a destination larger than the caches would
+/// only push out what is in them, and the processor would read its memory before writing it.
 ///
-/// With `stream` the bytes go past the caches: a destination larger than the caches would only
-/// push out what is in them, and the processor would read its memory before writing it.
-pub(crate) fn copy(from: &[u8], to: &mut [u8], checksum: bool, stream: bool) -> Option<u32> {
-    let mut crc = checksum.then_some(0);
-    for (from, to) in from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
-        match (&mut crc, stream) {
-            (Some(crc), false) => *crc = copied_crc32_after(*crc, from, to),
-            (None, false) => to.copy_from_slice(from),
-            (crc, true) => {
-                if let Some(crc) = crc {
-                    *crc = crc32_after(*crc, from);
-                }
-                copy_past_caches(from, to);
-            }
-        }
-    }
-    crc
+/// Such bytes must not be read, by any thread, before the stores are fenced. Dropping the copier does
+/// that, on every way out of a function, and it keeps each destination borrowed until then.
+pub(crate) struct Copier<'d> {
+    stream: bool,
+    destinations: PhantomData<&'d mut [u8]>,
 }
 
+impl<'d> Copier<'d> {
+    pub(crate) fn new(stream: bool) -> Self {
+        Copier { stream, destinations: PhantomData }
+    }
+
+    /// Copies `from` to `to`, which is as long, and gives the CRC-32 (IEEE) of the bytes if asked to.
+    pub(crate) fn copy(&mut self, from: &[u8], to: &'d mut [u8], checksum: bool) -> Option<u32> {
+        let mut crc = checksum.then_some(0);
+        for (from, to) in from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
+            match (&mut crc, self.stream) {
+                (Some(crc), false) => *crc = copied_crc32_after(*crc, from, to),
+                (None, false) => to.copy_from_slice(from),
+                (crc, true) => {
+                    if let Some(crc) = crc {
+                        *crc = crc32_after(*crc, from);
+                    }
+                    copy_past_caches(from, to);
+                }
+            }
+        }
+        crc
+    }
+}
+
+impl Drop for Copier<'_> {
+    fn drop(&mut self) {
+        if self.stream {
+            fence();
+        }
+    }
+}
+
+/// To be followed by [`fence`]: by way of a [`Copier`] alone.
 #[cfg(target_arch = "x86_64")]
 fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    #[cfg(test)]
+    UNFENCED.set(true);
     // SAFETY: every value of 16 bytes is one of each type.
     let (begin, middle, end) = unsafe { to.align_to_mut::<__m128i>() };
     let (first, rest) = from.split_at(begin.len());
@@ -37,24 +62,33 @@ fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     begin.copy_from_slice(first);
     for (to, from) in middle.iter_mut().zip(pieces) {
         // SAFETY: `from` has 16 bytes; `to` is aligned to 16 bytes, writable and of that size. The
-        // instructions are part of every processor of this kind.
+        // instructions are part of every processor of this kind. The bytes stay borrowed by the
+        // copier, so nothing reads them before it fences the stores.
         unsafe { _mm_stream_si128(to, _mm_loadu_si128(from.as_ptr().cast())) };
     }
     end.copy_from_slice(last);
 }
 
-/// Makes what was copied past the caches visible to other threads; before they are told.
-pub(crate) fn finish_streaming() {
+#[cfg(not(target_arch = "x86_64"))]
+fn copy_past_caches(from: &[u8], to: &mut [u8]) {
+    to.copy_from_slice(from);
+}
+
+/// Completes what this thread has copied past the caches.
+fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction has no operands and is part of every processor of this kind.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
+    #[cfg(test)]
+    UNFENCED.set(false);
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn copy_past_caches(from: &[u8], to: &mut [u8]) {
-    to.copy_from_slice(from);
+#[cfg(test)]
+thread_local! {
+    /// Whether this thread has copied past the caches and not fenced that.
+    pub(crate) static UNFENCED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Asks the processor to bring the first of some bytes near, without waiting for them: so many lines
@@ -83,8 +117,8 @@ mod tests {
                 for stream in [false, true] {
                     let piece = &from[shift..shift + length];
                     let mut to = vec![255; length + 40];
-                    let crc = copy(piece, &mut to[20 - shift % 3..][..length], true, stream);
-                    finish_streaming();
+                    let slot = &mut to[20 - shift % 3..][..length];
+                    let crc = Copier::new(stream).copy(piece, slot, true);
                     assert_eq!(crc, Some(crc32(piece)));
                     let begin = 20 - shift % 3;
                     assert_eq!(&to[begin..begin + length], piece);
@@ -92,5 +126,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn bytes_copied_past_the_caches_are_fenced_also_after_a_panic() {
+        let mut to = vec![0; 100];
+        let copy_and_panic = || {
+            let mut copier = Copier::new(true);
+            copier.copy(&[7; 100], &mut to, false);
+            assert!(UNFENCED.get());
+            std::panic::resume_unwind(Box::new(()));
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(copy_and_panic)).is_err());
+        assert!(!UNFENCED.get());
+        assert_eq!(to, [7; 100]);
     }
 }

@@ -21,7 +21,9 @@ mod uring;
 mod window;
 
 pub use atomic_file::{AtomicFile, CompleteFile, Durability};
-pub(crate) use copy::{bring_near, copy, finish_streaming};
+#[cfg(test)]
+pub(crate) use copy::UNFENCED;
+pub(crate) use copy::{Copier, bring_near};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;

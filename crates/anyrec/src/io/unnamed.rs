@@ -1,13 +1,14 @@
 //! Files that have not got their names yet, and the hidden names some of them have meanwhile.
 
 use super::target::folder;
+use crate::fork::Lock;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tempfile::TempPath;
 
 /// A file being written.
@@ -29,7 +30,7 @@ pub(super) struct Partial {
 }
 
 /// Hidden names in use.
-static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static PARTIAL_FILES: Lock<Vec<PathBuf>> = Lock::new();
 
 /// Whether hidden names may no longer be made, nor files be published. Whoever does either holds
 /// this for reading meanwhile, so that an interrupt comes before or after, never between.
@@ -40,7 +41,7 @@ static STOPPED: RwLock<bool> = RwLock::new(false);
 /// waited for; writers still at work fail afterwards.
 pub fn remove_partial_files() {
     *STOPPED.write().unwrap_or_else(PoisonError::into_inner) = true;
-    for path in PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    for path in PARTIAL_FILES.lock().drain(..) {
         // It may have got its name, or be gone, by now.
         let _ = std::fs::remove_file(path);
     }
@@ -61,14 +62,14 @@ struct Listed(PathBuf);
 
 impl Listed {
     fn new(path: &Path) -> Self {
-        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        PARTIAL_FILES.lock().push(path.to_owned());
         Listed(path.to_owned())
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+        PARTIAL_FILES.lock().retain(|path| *path != self.0);
     }
 }
 
@@ -253,7 +254,7 @@ mod tests {
             let name = path.to_path_buf();
             (Partial { listed: Listed::new(&path), path }, name)
         };
-        let is_listed = |path: &PathBuf| PARTIAL_FILES.lock().unwrap().contains(path);
+        let is_listed = |path: &PathBuf| PARTIAL_FILES.lock().contains(path);
         let ((open, open_path), (done, done_path), (dropped, dropped_path)) = (make(), make(), make());
         assert!(is_listed(&open_path) && is_listed(&done_path) && is_listed(&dropped_path));
         done.rename(&folder.path().join("done"), false).unwrap();

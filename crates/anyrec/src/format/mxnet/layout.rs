@@ -568,7 +568,7 @@ mod tests {
         let bytes = [written(&record), written(b"next"), written(&record)].concat();
         let outline = Walk::new().finish(&bytes).unwrap();
         assert_eq!(outline.span, written(&record).len() as u64);
-        assert_eq!(join(&bytes, &outline), record);
+        assert_eq!(join(&bytes, &outline).unwrap(), record);
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub(super) struct Errors {
     // First, so that its address is also that of the whole.
     manager: jpeg_error_mgr,
     strict: bool,
+    /// The codes of the warnings, in order.
+    #[cfg(any(test, feature = "testkit"))]
+    pub warnings: Vec<c_int>,
 }
 
 impl Errors {
@@ -28,7 +31,12 @@ impl Errors {
         manager.error_exit = Some(error_exit);
         manager.emit_message = Some(emit_message);
         manager.output_message = Some(output_message);
-        Errors { manager, strict }
+        Errors {
+            manager,
+            strict,
+            #[cfg(any(test, feature = "testkit"))]
+            warnings: Vec::new(),
+        }
     }
 
     /// The address for libjpeg.
@@ -83,7 +91,11 @@ unsafe extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
 /// Level -1 is a warning; the others are of no interest.
 unsafe extern "C-unwind" fn emit_message(common: &mut jpeg_common_struct, level: c_int) {
     // SAFETY: the manager of every object made here is the first field of an `Errors`.
-    let errors = unsafe { &*common.err.cast::<Errors>() };
+    let errors = unsafe { &mut *common.err.cast::<Errors>() };
+    #[cfg(any(test, feature = "testkit"))]
+    if level == -1 {
+        errors.warnings.push(errors.manager.msg_code);
+    }
     if level == -1 && errors.strict && tells_of_lost_data(errors.manager.msg_code) {
         resume_unwind(Box::new(failure(common)));
     }

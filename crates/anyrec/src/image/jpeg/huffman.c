@@ -9,6 +9,9 @@
  * and knows the plain case only: one scan, no restarts, enough bytes ahead, no marker among them, every
  * code in the table. In any other case it leaves everything as it was and lets libjpeg's function do
  * that unit: what is odd or damaged is told and handled as libjpeg does it.
+ *
+ * What libjpeg does with damaged data depends on how far it has read ahead: it warns of some codes only
+ * near a marker or the end. So after each unit as many bytes are read as libjpeg would have read.
  */
 
 #include <stddef.h>
@@ -96,15 +99,21 @@ static void make_table(struct table *table, const JHUFF_TBL *huffman, int is_dc)
 struct bits {
   uint64_t next;
   int count;
+  /* Zeros behind a byte of 255, which are no data, among the bytes that were read. */
+  int stuffed;
   const uint8_t *bytes;
 };
+
+/* Whether one of these bytes is 255. */
+static inline int has_255(uint64_t word) {
+  return (word & ~(word + 0x0101010101010101u) & 0x8080808080808080u) != 0;
+}
 
 /* Makes sure of 56 bits; 0 at a marker. */
 static inline int fill(struct bits *bits) {
   uint64_t word;
   memcpy(&word, bits->bytes, 8);
-  /* Whether a byte is 255. */
-  if (!(word & ~(word + 0x0101010101010101u) & 0x8080808080808080u)) {
+  if (!has_255(word)) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     word = __builtin_bswap64(word);
 #endif
@@ -115,7 +124,10 @@ static inline int fill(struct bits *bits) {
   }
   while (bits->count <= 56) {
     uint8_t byte = *bits->bytes++;
-    if (byte == 0xff && *bits->bytes++ != 0) return 0;
+    if (byte == 0xff) {
+      if (*bits->bytes++ != 0) return 0;
+      bits->stuffed++;
+    }
     bits->next |= (uint64_t)byte << (56 - bits->count);
     bits->count += 8;
   }
@@ -152,6 +164,39 @@ static inline int next_entry(struct bits *bits, const struct table *table, int i
   return 1;
 }
 
+/* The bits of a coefficient that is not 0. */
+static inline int size_of(int value) { return 32 - __builtin_clz((unsigned int)(value < 0 ? -value : value)); }
+
+/* Reads on, or gives bytes back, until those are read that decode_mcu_fast in jdhuff.c has read after the
+ * same unit, from the same place on (`begin`); 0 at a marker.
+ *
+ * It looks at the number of bits left before each code, and between a code and its coefficient, and reads
+ * six bytes if there are 16 or less. So what it has read follows from where it looked last: before the
+ * coefficient of the last entry, or before its code where it has none. */
+static inline int read_as_libjpeg(struct bits *bits, const uint8_t *begin, struct entry last) {
+  int read = 8 * (int)(bits->bytes - begin - bits->stuffed);
+  int place = read - bits->count;
+  int looked = place - (last.value != 0 ? size_of(last.value) : last.bits) + 16;
+  int wanted = looked < 0 ? 0 : 48 * (looked / 48 + 1);
+  if (wanted > read) {
+    if (!fill(bits)) return 0;
+    read = place + bits->count;
+  }
+  int back = (read - wanted) / 8;
+  uint64_t word;
+  memcpy(&word, bits->bytes - 8, 8);
+  if (!has_255(word)) {
+    bits->bytes -= back;
+  } else {
+    while (back-- > 0) {
+      bits->bytes--;
+      if (bits->bytes > begin && bits->bytes[0] == 0 && bits->bytes[-1] == 0xff) bits->bytes--;
+    }
+  }
+  bits->count = wanted - place;
+  return 1;
+}
+
 /* Bytes that a block can take at most, as libjpeg reckons, and those that are read at once. */
 #define BLOCK_BYTES (DCTSIZE2 * 8)
 #define AT_ONCE 32
@@ -164,15 +209,15 @@ static boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW *units) {
       cinfo->unread_marker != 0 || state->pub.insufficient_data)
     return tables->original(cinfo, units);
 
-  struct bits bits = {0, state->bitstate.bits_left, source->next_input_byte};
+  struct bits bits = {0, state->bitstate.bits_left, 0, source->next_input_byte};
   if (bits.count > 0) bits.next = (uint64_t)state->bitstate.get_buffer << (64 - bits.count);
   int last_dc[MAX_COMPS_IN_SCAN];
   memcpy(last_dc, state->saved.last_dc_val, sizeof last_dc);
 
   JCOEF unwanted[DCTSIZE2];
+  struct entry entry = {0, 0, 0};
   for (int number = 0; number < cinfo->blocks_in_MCU; number++) {
     JCOEF *block = units ? *units[number] : NULL;
-    struct entry entry;
     if (!next_entry(&bits, tables->dc[number], 1, &entry)) goto odd;
     if (tables->dc_needed[number]) {
       int *last = &last_dc[cinfo->MCU_membership[number]];
@@ -190,6 +235,7 @@ static boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW *units) {
     }
   }
 
+  if (!read_as_libjpeg(&bits, source->next_input_byte, entry)) goto odd;
   state->bitstate.get_buffer = (bit_buf_type)(bits.count ? bits.next >> (64 - bits.count) : 0);
   state->bitstate.bits_left = bits.count;
   memcpy(state->saved.last_dc_val, last_dc, sizeof last_dc);

@@ -2,7 +2,8 @@
 //! scaled down while decoding.
 //!
 //! - [`Jpeg`] decodes; [`encode()`] writes what OpenCV's `imencode` writes.
-//! - `huffman.c` decodes Huffman codes faster than libjpeg, to the same coefficients.
+//! - `huffman.c` decodes Huffman codes faster than libjpeg, to the same coefficients, warnings and
+//!   errors (feature `fast-huffman`); `compare` holds it against libjpeg's own code.
 //! - `markers` walks a file's segments without libjpeg; `errors` has libjpeg's complaints.
 //!
 //! All calls into libjpeg are in this folder.
@@ -21,6 +22,8 @@
 //! CMYK and YCCK are taken to be stored inverted, as every common writer stores them and as
 //! OpenCV takes them.
 
+#[cfg(any(test, feature = "testkit"))]
+pub(crate) mod compare;
 mod encode;
 mod errors;
 mod inks;
@@ -34,7 +37,7 @@ use super::sniff::{ImageFormat, Size};
 use crate::error::{Error, Result};
 use errors::{Errors, guarded};
 use mozjpeg_sys::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -107,6 +110,8 @@ pub(crate) struct Jpeg<'a> {
     decompressor: Decompressor,
     header: Header,
     limits: DecodeLimits,
+    /// Huffman codes are decoded by `huffman.c` where it can, else by libjpeg.
+    faster: bool,
     /// libjpeg has their address.
     bytes: PhantomData<&'a [u8]>,
 }
@@ -148,7 +153,8 @@ impl<'a> Jpeg<'a> {
         }
         let orientation = survey.exif.map_or_else(Default::default, Orientation::from_exif);
         let header = Header { size, components, orientation };
-        Ok(Jpeg { decompressor, header, limits: options.limits.clone(), bytes: PhantomData })
+        let limits = options.limits.clone();
+        Ok(Jpeg { decompressor, header, limits, faster: cfg!(feature = "fast-huffman"), bytes: PhantomData })
     }
 
     /// What the header says.
@@ -177,6 +183,17 @@ impl<'a> Jpeg<'a> {
         pixels: Pixels,
         out: &mut Vec<u8>,
     ) -> Result<Part> {
+        self.decode_once(region, eighths, pixels, out)
+    }
+
+    /// As [`decode_region`](Self::decode_region), which can be called once.
+    fn decode_once(
+        &mut self,
+        region: Region,
+        eighths: u32,
+        pixels: Pixels,
+        out: &mut Vec<u8>,
+    ) -> Result<Part> {
         out.clear();
         let wanted = scaled(region, self.header.size, eighths)?;
         let inks = self.header.components == 4;
@@ -187,11 +204,11 @@ impl<'a> Jpeg<'a> {
             Pixels::Rgbx => JCS_EXT_RGBA,
         };
         let count = if inks { 4 } else { pixels.count() };
-        let limits = self.limits;
+        let limits = &self.limits;
         let check =
             |part: Part| limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8);
         check(wanted)?;
-        let part = self.decompressor.start(wanted, eighths, space)?;
+        let part = self.decompressor.start(wanted, eighths, space, self.faster)?;
         check(part)?;
         self.decompressor.read_rows(part, count, out)?;
         if inks {
@@ -229,21 +246,28 @@ struct State {
     info: jpeg_decompress_struct,
     errors: Errors,
     /// Memory of the faster decoder of Huffman codes.
+    #[cfg(feature = "fast-huffman")]
     tables: Vec<u64>,
 }
 
+#[cfg(feature = "fast-huffman")]
 unsafe extern "C-unwind" {
     /// Bytes that the faster decoder of Huffman codes (`huffman.c`) needs.
     fn anyrec_huffman_size() -> usize;
     /// Lets it take over, if the file is of a kind that it knows.
-    fn anyrec_huffman_install(info: *mut jpeg_decompress_struct, memory: *mut c_void);
+    fn anyrec_huffman_install(info: *mut jpeg_decompress_struct, memory: *mut std::ffi::c_void);
 }
 
 impl Decompressor {
     fn new(strict: bool) -> Result<Self> {
         // SAFETY: numbers and pointers, which may all be zero.
         let info: jpeg_decompress_struct = unsafe { std::mem::zeroed() };
-        let state = Box::new(State { info, errors: Errors::new(strict), tables: Vec::new() });
+        let state = Box::new(State {
+            info,
+            errors: Errors::new(strict),
+            #[cfg(feature = "fast-huffman")]
+            tables: Vec::new(),
+        });
         let mut this = Decompressor(NonNull::from(Box::leak(state)));
         let state = this.0.as_ptr();
         // SAFETY: `state` is valid; no reference to it is alive.
@@ -295,7 +319,7 @@ impl Decompressor {
 
     /// Starts decoding at a scale; a file of several scans is read whole. Gives the part that the
     /// rows to be read now make up: `wanted`, with a few more columns where need be.
-    fn start(&mut self, wanted: Part, eighths: u32, space: J_COLOR_SPACE) -> Result<Part> {
+    fn start(&mut self, wanted: Part, eighths: u32, space: J_COLOR_SPACE, faster: bool) -> Result<Part> {
         let info = self.info_mut();
         info.scale_num = eighths;
         info.scale_denom = 8;
@@ -304,7 +328,9 @@ impl Decompressor {
         info.do_fancy_upsampling = 1;
         // SAFETY: the header has been read.
         guarded(|| unsafe { jpeg_start_decompress(info) })?;
-        self.decode_codes_faster();
+        if faster {
+            self.decode_codes_faster();
+        }
         let info = self.info();
         let (width, subsampled) = (info.output_width, info.max_h_samp_factor > 1);
         let Part { mut left, mut top, .. } = wanted;
@@ -331,6 +357,7 @@ impl Decompressor {
     }
 
     /// Has most of libjpeg's work done by `huffman.c`, where it can.
+    #[cfg(feature = "fast-huffman")]
     fn decode_codes_faster(&mut self) {
         // SAFETY: a number.
         let size = unsafe { anyrec_huffman_size() };
@@ -341,6 +368,10 @@ impl Decompressor {
         // as it must be, and is dropped after `info` is destroyed.
         unsafe { anyrec_huffman_install(info, tables.as_mut_ptr().cast()) };
     }
+
+    /// libjpeg does all of its work.
+    #[cfg(not(feature = "fast-huffman"))]
+    fn decode_codes_faster(&mut self) {}
 
     /// Whether libjpeg guesses coefficients of a progressive picture that no scan has given.
     fn is_smoothed(&self) -> bool {

@@ -4,6 +4,8 @@
 
 mod golden;
 mod hostile;
+#[cfg(feature = "fast-huffman")]
+mod huffman;
 mod make;
 mod regions;
 mod resizing;
