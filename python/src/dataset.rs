@@ -62,9 +62,9 @@ impl Dataset {
 
     fn read_one(&self, py: Python<'_>, index: u64) -> PyResult<Record> {
         let copy = self.copy;
-        let data = self.with(py, |dataset| {
-            let data = dataset.read(index)?;
-            if copy { owned(data) } else { Ok(data) }
+        let data = self.with(py, |dataset| match copy {
+            true => owned(dataset.read(index)?),
+            false => Ok(dataset.lend(&[index])?.pop().unwrap_or_default()),
         })?;
         Ok(Record::new(data))
     }
@@ -93,7 +93,9 @@ impl Dataset {
         if let Some(range) = indices::long_range(slice, count)? {
             let bytes = self.with(py, |dataset| {
                 dataset.check_range(&range)?;
-                Ok(dataset.readers().fold(0, |bytes: u64, reader| bytes.saturating_add(reader.source().len())))
+                Ok(dataset
+                    .readers()
+                    .fold(0, |bytes: u64, reader| bytes.saturating_add(reader.source().len())))
             })?;
             indices::check_listed(range.end - range.start, bytes)?;
         }

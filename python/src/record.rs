@@ -68,8 +68,7 @@ impl Record {
     }
 }
 
-/// `data` as memory of its own: a slice of a mapped file changes when the file does, and cannot
-/// be read any more once the file is cut short.
+/// `data` as memory of its own: a slice of a decoded block would keep all of that in memory.
 pub fn owned(data: Bytes) -> anyrec::Result<Bytes> {
     if data.is_unique() {
         return Ok(data);

@@ -34,9 +34,9 @@ def test_any_memory_order_and_byte_order_is_written_right() -> None:
         assert np.array_equal(idx.read(f"{number}-idx3-int"), variant)
 
 
-def test_bytes_are_mapped_and_outlive_everything() -> None:
+def test_bytes_are_mapped_on_request_and_outlive_everything() -> None:
     idx.write("x-idx2-ubyte", np.arange(6, dtype=np.uint8).reshape(2, 3))
-    array = idx.read("x-idx2-ubyte")
+    array = idx.read("x-idx2-ubyte", mapped=True)
     assert not array.flags.writeable and not array.flags.owndata
     pathlib.Path("x-idx2-ubyte").unlink()
     gc.collect()
@@ -45,7 +45,7 @@ def test_bytes_are_mapped_and_outlive_everything() -> None:
 
 def test_memory_of_its_own_is_writable_and_does_not_follow_the_file() -> None:
     idx.write("x-idx1-ubyte", np.arange(6, dtype=np.uint8))
-    array = idx.read("x-idx1-ubyte", mapped=False)
+    array = idx.read("x-idx1-ubyte")
     array[0] = 9
     pathlib.Path("x-idx1-ubyte").write_bytes(b"")
     assert array.tolist() == [9, 1, 2, 3, 4, 5]

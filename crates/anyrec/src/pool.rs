@@ -49,7 +49,8 @@ pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<&str>().copied();
-        let why = why.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
+        let why =
+            why.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
         Err(Error::new(ErrorKind::Internal, format!("a thread panicked, which is a bug in anyrec: {why}")))
     })
 }

@@ -22,15 +22,16 @@ from ._paths import Path
 __all__ = ["read", "write"]
 
 
-def read(path: Path, *, mapped: bool = True, verify: bool = True, **options: Any) -> npt.NDArray[Any]:
+def read(path: Path, *, mapped: bool = False, verify: bool = True, **options: Any) -> npt.NDArray[Any]:
     """Reads a file, plain or gzipped, as an array in this machine's byte order.
 
-    Where the elements are single bytes and the file is plain and on a local file system, the array
-    is the mapped file itself: read-only, and nothing is read before it is used. The file must not
-    be written to in place meanwhile (replacing it is fine).
+    The array is memory of its own, and writable.
 
     :param path: the file.
-    :param mapped: with ``False`` the array is always memory of its own, and writable.
+    :param mapped: with ``True``, where the elements are single bytes and the file is plain and on a
+        local file system, the array is the mapped file itself: read-only, and nothing is read before
+        it is used. The file must not be written to in place meanwhile (replacing it is fine), and
+        using the array after the file was cut short ends the process.
     :param verify: check the checksum of a gzipped file.
     :param options: of :func:`anyrec.open`: ``access``, ``max_decompressed``.
     """

@@ -120,7 +120,8 @@ fn everything_but_a_loader_works_where_no_thread_can_be_started() {
             let output = folder.path().join("copy.ffr");
             let input = anyrec::Input::open(&path, &options).map_err(text)?;
             let to = anyrec::format::by_name(&output).unwrap();
-            let converted = anyrec::convert::convert(vec![input], &output, to, &Default::default(), &mut |_| {});
+            let converted =
+                anyrec::convert::convert(vec![input], &output, to, &Default::default(), &mut |_| {});
             match converted {
                 Ok(written) if written.records == RECORDS => Ok(()),
                 other => Err(format!("{other:?}")),

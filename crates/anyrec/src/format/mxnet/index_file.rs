@@ -106,13 +106,7 @@ impl Index {
             KeyType::Int => Keys::Small(Vec::new()),
             KeyType::Text => Keys::Text { bytes: Vec::new(), ends: Vec::new() },
         };
-        Index {
-            keys,
-            offsets: Vec::new(),
-            first_text: None,
-            by_key: Once::new(),
-            by_offset: Once::new(),
-        }
+        Index { keys, offsets: Vec::new(), first_text: None, by_key: Once::new(), by_offset: Once::new() }
     }
 
     /// Reads the text of an index file called `name` in messages. Without a key type the keys
