@@ -19,7 +19,8 @@ pack() {
     cd "$repository"
     cargo xtask fuzz --build
     folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
+    # Expanded now: the variable is the function's own.
+    trap "rm -rf '$folder'" EXIT
     mkdir "$folder/targets" "$folder/corpus"
     for target in fuzz/fuzz_targets/*.rs; do
         target=$(basename "$target" .rs)
@@ -37,7 +38,7 @@ fuzz_one() {
     for attempt in $(seq 50); do
         left=$((end - $(date +%s)))
         [ "$left" -gt 0 ] || break
-        "targets/$target" -max_total_time="$left" -rss_limit_mb=3000 -timeout=20 -print_final_stats=1 \
+        "targets/$target" -max_total_time="$left" -rss_limit_mb=3000 -timeout=60 -print_final_stats=1 \
             -reload=1 -artifact_prefix="artifacts/$target-" "corpus/$target" \
             > "logs/$target-$number-$attempt.log" 2>&1 && break
     done
@@ -47,7 +48,7 @@ fuzz_one() {
 merge_one() {
     local target=$1
     mkdir -p "merged/corpus/$target"
-    if ! timeout 55 "targets/$target" -merge=1 -rss_limit_mb=3000 -timeout=20 \
+    if ! timeout 55 "targets/$target" -merge=1 -rss_limit_mb=3000 -timeout=60 \
         "merged/corpus/$target" "corpus/$target" > "logs/$target-merge.log" 2>&1; then
         echo "not minimised" >> "logs/$target-merge.log"
         cp -r "corpus/$target" merged/corpus/

@@ -28,7 +28,7 @@ try:
         elif road == "scan":
             found = list(dataset)
         elif road == "loader":
-            found = [one for batch in anyrec.Loader(dataset, 64, shuffle=True) for one in batch.records.to_list()]
+            found = [one for batch in anyrec.Loader(dataset, 64, shuffle=True) for one in batch.to_list()]
         assert all(one == record for one in found), "wrong bytes"
 except (anyrec.AnyrecError, OSError) as error:
     print(type(error).__name__, error)

@@ -65,7 +65,7 @@ def test_a_limit_is_an_error_of_its_own() -> None:
 
 
 def test_every_class_is_also_a_builtin_and_pickles_with_its_attributes() -> None:
-    builtin = (ValueError, OSError, IndexError, RuntimeError)
+    builtin = (ValueError, OSError, IndexError, RuntimeError, MemoryError)
     for name in errors.__all__:
         kind = getattr(errors, name)
         if kind is not anyrec.AnyrecError:

@@ -53,12 +53,12 @@ def ways(name: str, dataset: Any, loader: Any) -> dict[str, Way]:
 
     def loaded() -> None:
         for _, batch in zip(range(3), loader):
-            check(batch.records.to_list() == [record(number) for number in batch.indices.tolist()])
+            check(batch.to_list() == [record(number) for number in batch.indices.tolist()])
 
     found: dict[str, Way] = {
         "one": lambda: check(dataset[77] == record(77)),
         "batch": lambda: check(dataset.read(some).to_list() == [record(number) for number in some]),
-        "slice": lambda: check(dataset[10:20].to_list() == [record(number) for number in range(10, 20)]),
+        "slice": lambda: check(dataset[10:20] == [record(number) for number in range(10, 20)]),
         "scan": lambda: check([bytes(one) for one in dataset] == [record(n) for n in range(COUNT)]),
         "batches": lambda: check(
             [one for batch in dataset.batches(50) for one in batch.to_list()]
@@ -83,7 +83,7 @@ def busy() -> Iterator[Callable[[str], tuple[Any, Any]]]:
     stop = threading.Event()
     threads: list[threading.Thread] = []
 
-    def start(work: Callable[[], None]) -> None:
+    def start(work: Way) -> None:
         def run() -> None:
             while not stop.is_set():
                 work()

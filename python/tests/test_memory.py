@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,8 @@ def test_limits_are_named_in_the_language_of_the_caller(tmp_path: Path) -> None:
     with anyrec.create(path) as writer:
         writer.write(bytes(1000))
     for option in ["max_record", "max_memory"]:
+        options: dict[str, Any] = {option: 999}
         with pytest.raises(anyrec.LimitExceeded) as raised:
-            anyrec.open(path, **{option: 999})[0]
+            anyrec.open(path, **options)[0]
         hint = raised.value.hint
         assert hint is not None and "max_memory" in hint and "--" not in hint and "Limits" not in hint

@@ -38,7 +38,7 @@ pub fn run_all(seconds: u64) -> Result<(), Failure> {
     for (target, seeds) in TARGETS {
         plant_seeds(target, seeds)?;
         let limit = format!("-max_total_time={seconds}");
-        let options = [&limit, "-rss_limit_mb=3000", "-timeout=20", "-print_final_stats=0", "-verbosity=0"];
+        let options = [&limit, "-rss_limit_mb=3000", "-timeout=60", "-print_final_stats=0", "-verbosity=0"];
         fuzz.cargo_fuzz(&[&["run", target, "--"], &options[..]].concat())?;
         println!("fuzz target {target}: {seconds} seconds without a finding");
     }
@@ -58,7 +58,7 @@ pub fn minimise() -> Result<(), Failure> {
     let fuzz = Fuzz::set_up()?;
     for (target, seeds) in TARGETS {
         plant_seeds(target, seeds)?;
-        fuzz.cargo_fuzz(&["cmin", target, "--", "-rss_limit_mb=3000", "-timeout=20"])?;
+        fuzz.cargo_fuzz(&["cmin", target, "--", "-rss_limit_mb=3000", "-timeout=60"])?;
         let (archive, folder) = (format!("fuzz/corpus/{target}.tar.xz"), format!("fuzz/corpus/{target}"));
         // The same corpus makes the same archive, on any day and by anyone.
         let same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];

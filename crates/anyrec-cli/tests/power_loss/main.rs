@@ -15,6 +15,7 @@ use anyrec::format::{Key, Tags, WriteOptions};
 use anyrec::io::{Access, finish_interrupted, open_file};
 use model::{Folder, Operation};
 use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
@@ -163,6 +164,9 @@ impl Judged<'_> {
                 _ => std::fs::write(path, &**content).unwrap(),
             }
         }
+        for marker in state.keys().filter(|name| name.ends_with(".replacing")) {
+            keep_inodes(folder.path(), marker);
+        }
         let interrupted = names
             .iter()
             .map(|name| folder.path().join(name))
@@ -180,6 +184,24 @@ impl Judged<'_> {
             None => Err("some files are new and some are old, and nothing says so".to_owned()),
         }
     }
+}
+
+/// A marker names files by their inodes, which a disk keeps when the power is lost: this one names those
+/// that the files have in the folder where the state was laid out.
+fn keep_inodes(folder: &Path, marker: &str) {
+    let path = folder.join(marker);
+    // One of which only a part was written may be anything, and is as good as none.
+    let Ok(text) = String::from_utf8(std::fs::read(&path).unwrap()) else { return };
+    let line = |line: &str| {
+        let mut fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        let (number, name) = if fields[0] == "remove" { (1, 2) } else { (2, 3) };
+        if let Some(found) = fields.get(name).and_then(|name| folder.join(name).metadata().ok()) {
+            fields[number] = found.ino().to_string();
+        }
+        fields.join("\t")
+    };
+    let lines: Vec<String> = text.split('\n').map(line).collect();
+    std::fs::write(path, lines.join("\n")).unwrap();
 }
 
 /// A folder with inputs, `a` and `b`, that hold different records.

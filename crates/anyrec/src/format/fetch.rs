@@ -81,6 +81,7 @@ impl<'a> Fetch<'a> {
         let by_reader = by_reader(&wanted);
         let mut memory = vec![None; wanted.len()];
         for (reader, places) in &by_reader {
+            reader.source().guard()?;
             let all = reader.source().as_slice();
             for &at in places {
                 if let Some(slot) = memory.get_mut(at) {

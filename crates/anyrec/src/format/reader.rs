@@ -101,6 +101,7 @@ pub trait RecordReader: Send + Sync {
     /// # Errors
     /// As [`locate`](RecordReader::locate) and [`decode`](RecordReader::decode).
     fn read(&self, index: u64) -> Result<Bytes> {
+        self.source().guard()?;
         let read = || {
             let location = self.locate(index)?;
             let frame = self.source().bytes(location.span.clone())?;

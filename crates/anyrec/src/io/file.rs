@@ -1,6 +1,6 @@
 //! Local files: mapped, or read at positions.
 
-use super::guarded_map::GuardedMap;
+use super::guarded_map::{GuardedMap, guard};
 use super::positional::PositionalFile;
 use super::publish::check_published;
 use super::read_at::{RangeRead, ReadAt, checked, past_end};
@@ -234,6 +234,10 @@ impl ReadAt for MappedFile {
 
     fn as_slice(&self) -> Option<&[u8]> {
         Some(&self.map)
+    }
+
+    fn guard(&self) -> Result<()> {
+        guard().map_err(|error| self.common.io_error("cannot guard the mapped file", error))
     }
 
     fn lendable(&self) -> Option<&Bytes> {

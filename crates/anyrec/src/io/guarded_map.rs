@@ -50,7 +50,7 @@ static PLACES: AtomicPtr<Place> = AtomicPtr::new(null_mut());
 impl GuardedMap {
     /// Maps a file.
     pub(super) fn new(file: &File) -> io::Result<Self> {
-        install()?;
+        guard()?;
         // SAFETY: the map is read-only. Another process that changes the file changes bytes under us,
         // which every parser here tolerates (all lengths are checked against the slice at hand); one
         // that shortens it is what the handler is for.
@@ -130,37 +130,43 @@ fn all() -> impl Iterator<Item = &'static Place> {
     })
 }
 
-/// The handler that was there before ours, and the size of a page.
+/// The handler that was there before ours, whether it is at work, and the size of a page.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+static IS_CALLED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// Installs the handler, once.
-fn install() -> io::Result<()> {
-    static INSTALLED: AtomicBool = AtomicBool::new(false);
-    // No lock, which a forked child could inherit: a thread that comes while another is at it does
-    // without the handler for that moment.
-    if INSTALLED.swap(true, Ordering::AcqRel) {
+/// Installs the handler, unless it is the present one. To be called again before maps are looked into:
+/// other libraries install handlers of theirs, or put back what was there before (Python's
+/// `faulthandler` does both).
+pub(super) fn guard() -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+    // SAFETY: all zeros is a valid value, to be filled in.
+    let mut present: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks for the present handler.
+    if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut present) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if present.sa_sigaction == handler as usize {
         return Ok(());
     }
     // SAFETY: asks for a constant of the system.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
-    PAGE.store(page, Ordering::Release);
-    // SAFETY: all zeros is a valid value, to be filled in.
-    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks for the present handler.
-    let mut answer = unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) };
-    if answer == 0 && page.is_power_of_two() {
-        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-        // SAFETY: as above.
-        let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
-        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-        ours.sa_sigaction = handler as usize;
-        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: the handler does nothing but atomic loads and stores, `mmap` and `sigaction`, which
-        // are allowed in one; the one before is called for what is not ours.
-        answer = unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, null_mut()) };
+    if !page.is_power_of_two() {
+        return Err(io::ErrorKind::Unsupported.into());
     }
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    PAGE.store(page, Ordering::Release);
+    // Never freed, as the handler may be reading it: this happens a few times at most.
+    BEFORE.store(Box::into_raw(Box::new(present)), Ordering::Release);
+    // SAFETY: as above.
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = handler as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: the handler does nothing but atomic loads and stores, `mmap`, `sigaction` and `raise`,
+    // which are allowed in one; the one before is called for what is not ours.
+    match unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -173,7 +179,12 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
     // SAFETY: null, or what `install` put there, which is never freed.
     let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
     match before {
-        Some(before) if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN => {
+        // One that was installed after ours, and then came before it, may call ours in its turn.
+        Some(before)
+            if before.sa_sigaction != libc::SIG_DFL
+                && before.sa_sigaction != libc::SIG_IGN
+                && !IS_CALLED.swap(true, Ordering::AcqRel) =>
+        {
             // SAFETY: the handler that was installed, which takes one argument or three by its flags.
             unsafe {
                 if before.sa_flags & libc::SA_SIGINFO == 0 {
@@ -183,6 +194,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
                     std::mem::transmute::<usize, Full>(before.sa_sigaction)(signal, info, context);
                 }
             }
+            IS_CALLED.store(false, Ordering::Release);
         }
         _ => {
             // SAFETY: all zeros is the default action; the fault happens again and ends the process.
@@ -228,6 +240,30 @@ mod tests {
         drop(map);
         let again = GuardedMap::new(&file).unwrap();
         assert!(again.iter().all(|&byte| byte == 0) && !again.is_torn());
+    }
+
+    #[test]
+    fn a_handler_that_another_library_took_out_is_put_back() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 << 10).unwrap();
+        let map = GuardedMap::new(&file).unwrap();
+        // SAFETY: in a child, which looks into the map and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: all zeros is the default action.
+            unsafe {
+                let default: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(libc::SIGBUS, &raw const default, null_mut());
+            }
+            let ready = guard().is_ok() && file.set_len(0).is_ok();
+            let torn = ready && map.iter().all(|&byte| byte == 0) && map.is_torn();
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!torn)) };
+        }
+        let mut status = 1;
+        // SAFETY: waits for the child just made.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
     }
 
     #[test]

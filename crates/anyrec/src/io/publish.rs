@@ -177,7 +177,8 @@ impl FileSet {
             self.files.into_iter().partition(|(_, file)| folder(&file.target) == home);
         let (remove_here, remove_elsewhere): (Vec<_>, Vec<_>) =
             remove.into_iter().partition(|old| folder(old) == home);
-        let mut marker = Marker { remove: remove_here, steps: Vec::new(), durability };
+        let remove = remove_here.into_iter().filter_map(|old| Some((inode(&old)?, old))).collect();
+        let mut marker = Marker { remove, steps: Vec::new(), durability };
         let mut hidden = Vec::new();
         for (role, file) in here {
             let CompleteFile { file, target, overwrite, .. } = file;
@@ -188,7 +189,9 @@ impl FileSet {
                 }
                 Complete::Stream => continue,
             };
-            marker.steps.push(Step { role, hidden: partial.path().to_owned(), target, overwrite });
+            let inode =
+                inode(partial.path()).ok_or_else(|| failed(&target, io::ErrorKind::NotFound.into()))?;
+            marker.steps.push(Step { role, hidden: partial.path().to_owned(), inode, target, overwrite });
             hidden.push(partial);
         }
         marker.write(&home)?;
@@ -294,10 +297,13 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// The steps of a publication.
+///
+/// It names files by their inodes too: a marker that came with somebody else's files, or was copied,
+/// cannot have any file of this folder removed or replaced.
 #[derive(Debug)]
 struct Marker {
-    /// Index files of the data that is replaced.
-    remove: Vec<PathBuf>,
+    /// Index files of the data that is replaced, with their inodes.
+    remove: Vec<(u64, PathBuf)>,
     steps: Vec<Step>,
     durability: Durability,
 }
@@ -307,6 +313,8 @@ struct Marker {
 struct Step {
     role: Role,
     hidden: PathBuf,
+    /// The hidden file's.
+    inode: u64,
     target: PathBuf,
     overwrite: bool,
 }
@@ -314,6 +322,17 @@ struct Step {
 impl Step {
     fn is_done(&self) -> bool {
         self.hidden.symlink_metadata().is_err()
+    }
+
+    /// An error unless the hidden file is the one that this step was written for.
+    fn check(&self) -> Result<()> {
+        if self.is_done() || inode(&self.hidden) == Some(self.inode) {
+            return Ok(());
+        }
+        let what = "the rest of this interrupted replacement is not the one that was made here";
+        let marker = display_name(&hidden_name(&self.target, "replacing"));
+        let hint = format!("remove {marker} if you trust the file as it is");
+        Err(Error::invalid(what).in_file(display_name(&self.target)).with_hint(hint))
     }
 
     fn carry_out(&self) -> Result<()> {
@@ -383,9 +402,12 @@ impl Marker {
     fn carry_out(&self, home: &Path) -> Result<()> {
         let failed = |error| Error::io("cannot finish", error).in_file(display_name(home));
         let of = |role| self.steps.iter().filter(move |step| step.role == role);
+        self.steps.iter().try_for_each(Step::check)?;
         // Data has its names only when old index files are gone: then there may be new ones.
         if of(Role::Data).any(|step| !step.is_done()) && !self.remove.is_empty() {
-            self.remove.iter().try_for_each(|old| remove_if_there(old)).map_err(failed)?;
+            let is_ours = |old: &Path| of(Role::Index).any(|step| step.target == old);
+            let old = self.remove.iter().filter(|(number, old)| is_ours(old) || inode(old) == Some(*number));
+            old.map(|(_, old)| old).try_for_each(|old| remove_if_there(old)).map_err(failed)?;
             sync(home, self.durability).map_err(failed)?;
         }
         of(Role::Data).try_for_each(Step::carry_out)?;
@@ -434,13 +456,13 @@ impl Marker {
             text.extend(fields.join(&b'\t'));
             text.push(b'\n');
         };
-        for old in &self.remove {
-            line(&[b"remove", &escaped(old)]);
+        for (inode, old) in &self.remove {
+            line(&[b"remove", inode.to_string().as_bytes(), &escaped(old)]);
         }
-        for Step { role, hidden, target, overwrite } in &self.steps {
+        for Step { role, hidden, inode, target, overwrite } in &self.steps {
             let role: &[u8] = if *role == Role::Data { b"data" } else { b"index" };
             let how: &[u8] = if *overwrite { b"replace" } else { b"new" };
-            line(&[role, how, &escaped(hidden), &escaped(target)]);
+            line(&[role, how, inode.to_string().as_bytes(), &escaped(hidden), &escaped(target)]);
         }
         line(&[END]);
         text
@@ -453,11 +475,12 @@ impl Marker {
         for line in lines.split_str(b"\n") {
             let fields: Vec<&[u8]> = line.split_str(b"\t").collect();
             match fields.as_slice() {
-                [b"remove", old] => marker.remove.push(home.join(unescaped(old)?)),
-                [role @ (b"data" | b"index"), how @ (b"replace" | b"new"), hidden, target] => {
+                [b"remove", inode, old] => marker.remove.push((number(inode)?, home.join(unescaped(old)?))),
+                [role @ (b"data" | b"index"), how @ (b"replace" | b"new"), inode, hidden, target] => {
                     marker.steps.push(Step {
                         role: if *role == b"data" { Role::Data } else { Role::Index },
                         hidden: home.join(unescaped(hidden)?),
+                        inode: number(inode)?,
                         target: home.join(unescaped(target)?),
                         overwrite: *how == b"replace",
                     });
@@ -492,6 +515,14 @@ fn unescaped(field: &[u8]) -> Option<PathBuf> {
     }
     let path = Path::new(OsStr::from_bytes(&name));
     (path.file_name() == Some(path.as_os_str())).then(|| path.to_owned())
+}
+
+fn number(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    path.symlink_metadata().ok().map(|metadata| metadata.ino())
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

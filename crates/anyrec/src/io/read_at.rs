@@ -52,6 +52,15 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Sees to it that looking into [`as_slice`](ReadAt::as_slice) or a [`view`](ReadAt::view) cannot end
+    /// the process: asked before a batch or a record is read.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn guard(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// All of the source as memory that may be handed out, without a copy, where there is such. Where
     /// it is a mapped file, looking at it after the file was cut short ends the process.
     fn lendable(&self) -> Option<&Bytes> {

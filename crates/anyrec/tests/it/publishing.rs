@@ -157,6 +157,28 @@ fn marker_that_was_never_complete_changes_nothing() {
 }
 
 #[test]
+fn marker_that_somebody_else_made_removes_and_replaces_nothing() {
+    let (folder, path) = pair();
+    let writer = start(&path, "new", [7, 8, 9]);
+    let index = path.with_extension("idx");
+    std::fs::remove_file(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    writer.finish().unwrap_err();
+    std::fs::remove_dir(&index).unwrap();
+    // As an archive would bring it along: the same names, other files.
+    let other = tempfile::tempdir().unwrap();
+    for name in names(folder.path()) {
+        std::fs::copy(folder.path().join(&name), other.path().join(&name)).unwrap();
+    }
+    let (path, before) = (other.path().join("x.rec"), std::fs::read(&path).unwrap());
+    assert_eq!(open(&path).unwrap_err().kind(), ErrorKind::Stale);
+    let refused = finish_interrupted(&path).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(names(other.path()), names(folder.path()));
+}
+
+#[test]
 fn index_file_of_newer_data_is_not_used_with_the_data_that_was_opened() {
     let (_folder, path) = pair();
     let reader = open(&path).unwrap();
