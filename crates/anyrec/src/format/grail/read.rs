@@ -24,6 +24,7 @@ use crate::position::{Location, Position, PositionList};
 use crate::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is read at opening, the same for reader and scanner.
@@ -86,7 +87,7 @@ impl Opened {
 
     /// Kind, joined payloads and end of the version 2 block at `offset`.
     fn block_at(&self, offset: u64) -> Result<(BlockKind, Bytes, u64)> {
-        let bytes = self.frame_bytes(offset)?;
+        let bytes = self.frame_bytes(offset, |range| self.source.bytes(range))?;
         let (kind, stored) = layout::join_block(&bytes, self.decoder.verify)?;
         let stored = match stored {
             Cow::Borrowed(stored) => bytes.slice_ref(stored),
@@ -97,9 +98,9 @@ impl Opened {
 
     /// The bytes of the frame at `offset`, as far as the file has them: first as much as says how
     /// long it is, then all of it.
-    pub(super) fn frame_bytes(&self, offset: u64) -> Result<Bytes> {
+    fn frame_bytes(&self, offset: u64, read: impl Fn(Range<u64>) -> Result<Bytes>) -> Result<Bytes> {
         let left = self.source.len().saturating_sub(offset);
-        let read = |size: u64| self.source.bytes(offset..offset.saturating_add(size.min(left)));
+        let read = |size: u64| read(offset..offset.saturating_add(size.min(left)));
         let (begun, size) = match self.version {
             Version::Two => {
                 let chunk = read(CHUNK_BYTES)?;
@@ -215,12 +216,16 @@ impl Reader {
         if let Some(block) = self.cache.get(frame) {
             return Ok(block);
         }
+        let source = &self.opened.source;
+        // What is decoded into other memory need not be copied out of a mapped file first.
+        let read = |range| if self.is_transformed() { source.view(range) } else { source.bytes(range) };
+        source.guard()?;
         let decoded = self
             .opened
-            .frame_bytes(frame)
+            .frame_bytes(frame, read)
             .and_then(|bytes| self.opened.decoder.block(self.opened.version, &bytes))
-            .map_err(|error| self.opened.place(error, frame).in_record(index))?;
-        let block = Arc::new(decoded);
+            .map_err(|error| self.opened.place(error, frame).in_record(index));
+        let block = Arc::new(source.check_unchanged().and(decoded)?);
         self.cache.put(frame, &block);
         Ok(block)
     }

@@ -145,10 +145,11 @@ impl Index {
     /// As [`Index::parse`], or what the system says.
     pub fn load(path: &Path, access: Access, key_type: Option<KeyType>) -> Result<Self> {
         let source = open_file(path, access)?;
-        let text = source.bytes(0..source.len())?;
+        let text = source.view(0..source.len())?;
         let entries = memchr::memchr_iter(b'\n', &text).count();
         check_room(entries.saturating_mul(ENTRY)).map_err(|error| error.in_file(source.name()))?;
-        Self::parse(source.name(), &text, key_type)
+        let parsed = Self::parse(source.name(), &text, key_type);
+        source.check_unchanged().and(parsed)
     }
 
     fn parse_as(text: &[u8], key_type: KeyType) -> std::result::Result<Self, (u64, LineFault, BString)> {
