@@ -20,7 +20,7 @@ const TARGETS: [(&str, Option<&str>); 8] = [
 ];
 
 /// Larger seeds slow the fuzzer down more than they teach it.
-const SEED_LIMIT: u64 = 16 << 10;
+const SEED_LIMIT: u64 = 100 << 10;
 
 /// Marks the tree of a packed folder, in front of its pickle.
 const TREE_MARK: &[u8] = b"piouhjgbr";
