@@ -94,7 +94,7 @@ impl FileSet {
         FileSet { files: vec![(Role::Data, file)], obsolete: Vec::new() }
     }
 
-    /// Adds an index file: it gets its name after all data files, and an old one goes before them.
+    /// Adds an index file: it is published after all data files, and an old one is removed before them.
     pub fn add_index(&mut self, index: CompleteFile) {
         self.files.push((Role::Index, index));
     }
@@ -308,7 +308,7 @@ struct Marker {
     durability: Durability,
 }
 
-/// A file that gets its name.
+/// A file to be published.
 #[derive(Debug)]
 struct Step {
     role: Role,
