@@ -8,8 +8,8 @@ use crate::record::{Record, array_over};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::Bytes;
-use anyrec::Recycler;
-use anyrec::format::Label;
+use anyrec::BatchPool;
+use anyrec::Label;
 use anyrec::loader::Loaded;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
@@ -53,7 +53,7 @@ impl Batch {
     }
 
     /// A loader's batch.
-    pub fn loaded(loaded: Loaded, home: &Recycler) -> Self {
+    pub fn loaded(loaded: Loaded, home: &BatchPool) -> Self {
         let Loaded { records, indices, labels, padding, .. } = loaded;
         let batch = Batch::new(lend(records, home));
         Batch { origin: Some(Origin { indices, labels, padding }), ..batch }

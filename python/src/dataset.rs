@@ -11,7 +11,7 @@ use crate::record::{Record, owned};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
 use anyrec::interrupt::go_on_at;
-use anyrec::{Recycler, Result};
+use anyrec::{BatchPool, Result};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ pub struct Dataset {
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
     /// Threads for one batch.
     threads: usize,
-    buffers: Recycler,
+    buffers: BatchPool,
 }
 
 impl Dataset {
@@ -117,7 +117,7 @@ impl Dataset {
             copy,
             open: Mutex::new(Some(Arc::new(dataset))),
             threads: open.thread_count(),
-            buffers: Recycler::new(KEPT_BATCHES),
+            buffers: BatchPool::new(KEPT_BATCHES),
         })
     }
 

@@ -62,7 +62,7 @@ impl Files {
             list.push(index - start);
         }
         let read_file = |(reader, list): (&Reader, &Vec<u64>)| {
-            let batch = anyrec::format::read_batch(reader, list)?;
+            let batch = anyrec::read_batch(reader, list)?;
             Ok(batch.iter().map(<[u8]>::to_vec).collect())
         };
         let mut pieces =

@@ -8,7 +8,7 @@ use crate::values::header_to;
 use anyrec::format::mxnet::Index;
 use anyrec::format::{self, Content, Damage, FORMATS, Format, Notice, Written};
 use anyrec::io::{AtomicFile, Durability};
-use anyrec::{Error, Input, RepairOptions, Report, Table};
+use anyrec::{Error, RecordFile, RepairOptions, Report, Table};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub fn verify<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (options, _) = open_options(options)?;
     let report = progress::run(py, progress, |tell| {
-        anyrec::verify_input(Input::open(&path, &options)?, &options, tell)
+        anyrec::verify_input(RecordFile::open(&path, &options)?, &options, tell)
     })?;
     report_dict(py, &report)
 }
@@ -108,7 +108,7 @@ pub fn convert<'py>(
     let conversion = progress::run(py, progress, |tell| {
         let files = anyrec::expand(&inputs.0)?;
         let inputs =
-            files.iter().map(|path| Input::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
+            files.iter().map(|path| RecordFile::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
         anyrec::convert::convert(inputs, &output, to, &options, tell)
     })?;
     let outputs = conversion
@@ -137,7 +137,7 @@ pub fn index<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (options, _) = open_options(options)?;
     let (written, records, reason) = progress::run(py, progress, |tell| {
-        let input = Input::open(&path, &options)?;
+        let input = RecordFile::open(&path, &options)?;
         if input.format().id() != format::mxnet::FORMAT.id() || table {
             if output.is_some() {
                 return Err(Error::invalid("a table always stands beside its file, as NAME.anyrec-table"));

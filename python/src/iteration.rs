@@ -6,7 +6,7 @@ use crate::errors::raised;
 use crate::handle::Handle;
 use crate::record::Record;
 use anyrec::interrupt::go_on;
-use anyrec::{Bytes, Error, Records, Recycler, Result};
+use anyrec::{BatchPool, Bytes, Error, Records, Result};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -28,7 +28,7 @@ enum Source {
     /// Records are slices of the mapped file.
     Lent(Records<Arc<anyrec::Dataset>>),
     /// Records have memory of their own, which comes from there.
-    Copied(Records<Arc<anyrec::Dataset>>, Recycler),
+    Copied(Records<Arc<anyrec::Dataset>>, BatchPool),
 }
 
 /// Records are read some at a time: each is then handed out without letting go of the interpreter.
@@ -161,7 +161,7 @@ fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
 impl RecordIterator {
     /// Gives records memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Copied(dataset.shared_iter(), Recycler::new(KEPT)))
+        Self::over(Source::Copied(dataset.shared_iter(), BatchPool::new(KEPT)))
     }
 
     /// Lends records from mapped files.
@@ -210,7 +210,7 @@ impl RecordIterator {
 #[pyclass(frozen, module = "anyrec")]
 pub struct BatchIterator {
     size: usize,
-    buffers: Recycler,
+    buffers: BatchPool,
     reading: Handle<Reading>,
 }
 
@@ -240,7 +240,7 @@ impl Reading {
 
 impl BatchIterator {
     /// Batches of `size` records.
-    pub fn new(dataset: Arc<anyrec::Dataset>, buffers: Recycler, size: usize) -> Self {
+    pub fn new(dataset: Arc<anyrec::Dataset>, buffers: BatchPool, size: usize) -> Self {
         let reading = Reading { records: dataset.shared_iter(), begun: None };
         BatchIterator { size, buffers, reading: Handle::reader("the iteration", reading) }
     }

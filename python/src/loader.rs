@@ -8,9 +8,10 @@ use crate::options::loader_options;
 use crate::progress::done;
 use crate::sequences::Many;
 use crate::values::labels_to;
-use anyrec::Recycler;
-use anyrec::format::Label;
-use anyrec::loader::{Loaded, Plan, Selection, Source, Sources, State};
+use anyrec::BatchPool;
+use anyrec::Label;
+use anyrec::loader::{Loaded, Plan, State};
+use anyrec::{RecordSet, Selection, Union};
 use anyrec::{Error, Result};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -52,14 +53,14 @@ impl Loader {
             sources.push((dataset.get().opened()?, indices));
         }
         let make = move || -> Result<anyrec::loader::Loader> {
-            let mut parts: Vec<Arc<dyn Source>> = Vec::new();
+            let mut parts: Vec<Arc<dyn RecordSet>> = Vec::new();
             for (dataset, indices) in sources {
                 parts.push(match indices {
                     Some(indices) => Arc::new(Selection::new(dataset, indices)?),
                     None => dataset,
                 });
             }
-            let (source, plan): (Arc<dyn Source>, Plan) = match (weights, parts.pop()) {
+            let (source, plan): (Arc<dyn RecordSet>, Plan) = match (weights, parts.pop()) {
                 (None, Some(only)) if parts.is_empty() => {
                     let plan = Plan::new(only.count()?, &plan_options)?;
                     (only, plan)
@@ -75,7 +76,7 @@ impl Loader {
                     let samples = samples
                         .unwrap_or_else(|| counts.iter().fold(0, |sum, &count| sum.saturating_add(count)));
                     let plan = Plan::mix(&weighted, samples, &plan_options)?;
-                    (Arc::new(Sources::new(parts)?), plan)
+                    (Arc::new(Union::new(parts)?), plan)
                 }
             };
             anyrec::loader::Loader::new(source, plan, options)
@@ -199,7 +200,7 @@ impl Loader {
 
 impl Loader {
     /// Waits for the next batch, the interpreter let go, and hears Ctrl-C meanwhile.
-    fn wait(&self, py: Python<'_>) -> PyResult<Option<(Loaded, Recycler)>> {
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<(Loaded, BatchPool)>> {
         loop {
             let next = self.loader.with(py, |loader| {
                 let next = loader.next_batch_within(INTERVAL)?;
@@ -268,7 +269,7 @@ pub struct Memory {
     begin: *mut u8,
     length: usize,
     records: anyrec::Batch,
-    recycler: Recycler,
+    recycler: BatchPool,
 }
 
 // SAFETY: the pointer is to memory of the `Vec` beside it, which may be used from any thread; who
@@ -278,7 +279,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    fn new(mut records: anyrec::Batch, recycler: Recycler) -> Self {
+    fn new(mut records: anyrec::Batch, recycler: BatchPool) -> Self {
         let buffer = records.buffer_mut();
         let (begin, length) = (buffer.as_mut_ptr(), buffer.len());
         Memory { begin, length, records, recycler }

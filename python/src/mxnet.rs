@@ -5,9 +5,10 @@ use crate::payload::Payload;
 use crate::progress::{self, done};
 use crate::sequences::bytes_to;
 use crate::values::{key_from, key_to, label_from};
-use anyrec::Input;
+use anyrec::RecordFile;
 use anyrec::format::mxnet::{ImageHeader, Index, LabelWidth, append_line};
-use anyrec::format::{Label, OpenOptions};
+use anyrec::Label;
+use anyrec::format::OpenOptions;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -48,7 +49,7 @@ pub fn index_line<'py>(
 pub fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<(Entries<'_>, String)> {
     let rebuilt = progress::run(py, None, |tell| {
         let options = OpenOptions::default();
-        Index::rebuild(&mut *Input::open(&path, &options)?.scan(&options)?, tell)
+        Index::rebuild(&mut *RecordFile::open(&path, &options)?.scan(&options)?, tell)
     })?;
     Ok((entries(py, &rebuilt.index)?, rebuilt.reason))
 }

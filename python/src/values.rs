@@ -2,7 +2,7 @@
 
 use crate::sequences::bytes_to;
 use anyrec::BString;
-use anyrec::format::{Key, Label, Value};
+use anyrec::{Key, Label, Value};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};

@@ -5,7 +5,8 @@
 mod tool;
 
 use anyrec::format::mxnet::{ImageHeader, LabelWidth, Writer};
-use anyrec::format::{Key, Label, WriteOptions};
+use anyrec::{Key, Label};
+use anyrec::format::WriteOptions;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tool::anyrec;

@@ -10,50 +10,31 @@
 //! | GRAIL recordio | [`format::grail`] | `.grail-rio`, `.grail-rpk`, `.grail-rpk-gz` |
 //! | IDX | [`format::idx`] | `*-idx3-ubyte` and all other types, plain or gzip |
 
-mod batch;
-mod checksum;
-pub mod convert;
+mod base;
 mod dataset;
-mod deflate;
-mod error;
-mod fork;
+mod engine;
 pub mod format;
-pub mod hint;
 pub mod image;
-mod input;
-pub mod interrupt;
 pub mod io;
-mod limits;
 pub mod loader;
-mod mix;
-mod pool;
-mod position;
-mod recycler;
-mod repair;
-mod room;
-mod scan_ahead;
-mod sequence;
-mod table;
+mod tasks;
 #[cfg(feature = "testkit")]
 pub mod testkit;
-mod text;
-mod verify;
+mod threads;
 
-pub use batch::Batch;
+pub use base::{
+    Batch, Checksum, ElementType, Error, ErrorKind, Key, Label, Limits, Location, Plain, Position, PositionList, Result,
+    Tags, Value, hint, is_harmless,
+};
 pub use bstr::BString;
 pub use bytes::Bytes;
-pub use dataset::{Dataset, create, expand, open};
-pub use error::{Error, ErrorKind, Result};
-pub use fork::generation;
-pub use input::{Input, OpenReader};
-pub use limits::Limits;
-pub use position::{Location, Plain, Position, PositionList};
-pub use recycler::Recycler;
-pub use repair::{Repair, RepairOptions, repair};
-pub use sequence::Records;
-pub use table::Table;
-pub use text::is_harmless;
-pub use verify::{Report, Sizes, verify, verify_input};
+pub use dataset::{
+    Dataset, RecordFile, Selection, Table, Union, create, expand, open,
+};
+pub use engine::{BatchPool, Place, RecordSet, Records, read_batch};
+pub use tasks::{Repair, RepairOptions, Report, Sizes, IndexOptions, Indexed, convert, index, repair, verify, verify_file};
+pub use threads::fork::generation;
+pub use threads::interrupt;
 
 /// The README's example compiles.
 #[cfg(doctest)]

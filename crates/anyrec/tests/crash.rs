@@ -3,9 +3,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use anyrec::convert::{ConvertOptions, Shards, convert};
-use anyrec::format::{FORMATS, Key, Tags, WriteOptions};
+use anyrec::format::{FORMATS, WriteOptions};
 use anyrec::io::{Durability, finish_interrupted};
-use anyrec::{Dataset, ErrorKind, Input};
+use anyrec::{Dataset, ErrorKind, RecordFile};
+use anyrec::{Key, Tags};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -77,7 +78,7 @@ fn write_set(id: &str, folder: &Path, generation: u64) {
     options.shards = Shards::Count(SHARDS);
     let format = anyrec::format::by_id(id).unwrap();
     let output = folder.join(format!("set.{}", format.extensions()[0]));
-    let input = Input::open(&source, &options.open).unwrap();
+    let input = RecordFile::open(&source, &options.open).unwrap();
     convert(vec![input], &output, format, &options, &mut |_| {}).unwrap();
 }
 

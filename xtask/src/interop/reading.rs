@@ -5,7 +5,7 @@ use super::manifest::Digest;
 use super::report::Report;
 use anyrec::format::{Content, Event, OpenOptions, RecordReader};
 use anyrec::io::Access;
-use anyrec::{Error, Input, Result};
+use anyrec::{Error, RecordFile, Result};
 use std::fs::File;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub struct Scanned {
 }
 
 /// Scans an input to its end. Damage and notices are differences: the originals wrote sound files.
-pub fn scan(input: Input, options: &OpenOptions, report: &mut Report) -> Result<Scanned> {
+pub fn scan(input: RecordFile, options: &OpenOptions, report: &mut Report) -> Result<Scanned> {
     let mut scan = input.scan(options)?;
     let mut scanned = Scanned::default();
     loop {
@@ -48,7 +48,7 @@ pub fn check_records(
     report: &mut Report,
 ) -> Result<(Scanned, Box<dyn RecordReader>)> {
     let options = OpenOptions::default();
-    let input = Input::open(path, &options)?;
+    let input = RecordFile::open(path, &options)?;
     report.compare("format", format, input.format().id());
     let scanned = scan(input, &options, report)?;
     report.compare_lists("scan: records", records, &scanned.records);
@@ -60,7 +60,7 @@ pub fn check_records(
     named.format = Some(format.to_owned());
     let name = path.to_string_lossy();
     let file = File::open(path).map_err(|error| Error::io("cannot open", error).in_file(name.as_ref()))?;
-    let streamed = scan(Input::stream(&name, file, &named)?, &named, report)?;
+    let streamed = scan(RecordFile::stream(&name, file, &named)?, &named, report)?;
     report.compare_lists("stream: records", records, &streamed.records);
     report.compare_lists("stream: positions", positions, &streamed.positions);
 
@@ -74,7 +74,7 @@ pub fn check_records(
 }
 
 fn open_reader(path: &Path, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
-    let opened = Input::open(path, options)?.reader(options)?;
+    let opened = RecordFile::open(path, options)?.reader(options)?;
     opened.map(|opened| opened.reader).ok_or_else(|| Error::invalid("a file has no reader"))
 }
 
@@ -97,7 +97,7 @@ fn check_reader(
     report.compare_lists(format_args!("{access:?} reader: positions"), positions, &found_positions);
     // Backwards, so that order asked for and order in the file differ.
     let backwards: Vec<u64> = (0..count).rev().collect();
-    let batch = anyrec::format::read_batch(reader, &backwards)?;
+    let batch = anyrec::read_batch(reader, &backwards)?;
     let mut found: Vec<Digest> = batch.iter().map(Digest::of).collect();
     found.reverse();
     report.compare_lists(format_args!("{access:?} reader: batch"), records, &found);

@@ -6,7 +6,8 @@ use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, Result};
 use anyrec::convert::{Conversion, ConvertOptions, Shards};
-use anyrec::format::{self, ElementType, Format};
+use anyrec::{ElementType, format};
+use anyrec::format::Format;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,7 @@ pub fn run(
         .iter()
         .map(|path| super::open(path, &options.open))
         .collect::<anyrec::Result<Vec<_>>>()?;
-    let progress = Progress::new("convert", inputs.iter().filter_map(anyrec::Input::length).sum());
+    let progress = Progress::new("convert", inputs.iter().filter_map(anyrec::RecordFile::length).sum());
     Ok(anyrec::convert::convert(inputs, output, to, options, &mut |done| progress.at(done))?)
 }
 

@@ -7,7 +7,7 @@ use crate::term;
 use anyhow::{Result, bail};
 use anyrec::format::mxnet::Index as IndexFile;
 use anyrec::io::{AtomicFile, Durability};
-use anyrec::{Input, Table};
+use anyrec::{RecordFile, Table};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl Index {
     pub fn run(self) -> Result<Outcome> {
         let mut options = self.reading.options()?;
         options.skip_damage = self.skip_damage;
-        let input = Input::open(&self.path, &options)?;
+        let input = RecordFile::open(&self.path, &options)?;
         let progress = Progress::new("index", input.length().unwrap_or(0));
         let mut at = |offset| progress.at(offset);
         let (path, entries, reason, damaged) = if input.format().id() == "mxnet" && !self.table {

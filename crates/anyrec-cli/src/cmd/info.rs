@@ -7,9 +7,10 @@ use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
 use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
-use anyrec::format::{Content, Event, Format, Label, Notice, OpenOptions, Tags, Value as HeaderValue};
+use anyrec::format::{Content, Event, Format, Notice, OpenOptions};
+use anyrec::{Label, Tags, Value as HeaderValue};
 use anyrec::image::sniff;
-use anyrec::{ErrorKind, Input, PositionList, Sizes, Table};
+use anyrec::{ErrorKind, PositionList, RecordFile, Sizes, Table};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -221,7 +222,7 @@ impl Subject {
     }
 }
 
-fn gather(input: Input, options: &OpenOptions) -> Result<Gathered> {
+fn gather(input: RecordFile, options: &OpenOptions) -> Result<Gathered> {
     let progress = Progress::new("info", input.length().unwrap_or(0));
     let mut gathered = Gathered::default();
     let reader = input.reader_for_tags(options)?;
@@ -267,7 +268,7 @@ struct Companions {
 }
 
 impl Companions {
-    fn of(input: &Input, options: &OpenOptions) -> Result<Companions> {
+    fn of(input: &RecordFile, options: &OpenOptions) -> Result<Companions> {
         let mut companions = Companions::default();
         let Some(source) = input.source() else { return Ok(companions) };
         if let Some(path) = source.path().filter(|path| Table::path_for(path).exists()) {

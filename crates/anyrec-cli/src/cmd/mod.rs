@@ -22,7 +22,7 @@ use crate::arguments::{Arguments, Command};
 use crate::output::{Outcome, tell_error};
 use crate::term;
 use anyhow::{Context, Result};
-use anyrec::Input;
+use anyrec::RecordFile;
 use anyrec::format::OpenOptions;
 use anyrec::format::grail::transform::Registry;
 use std::os::unix::ffi::OsStrExt;
@@ -91,8 +91,8 @@ pub fn expand_all(paths: &[PathBuf], outcome: &mut Outcome) -> Vec<PathBuf> {
 pub const STDIN: &str = "stdin";
 
 /// Opens a file, or standard input for `-`.
-pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Input> {
-    if is_stdin(path) { Input::stream(STDIN, std::io::stdin(), options) } else { Input::open(path, options) }
+pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<RecordFile> {
+    if is_stdin(path) { RecordFile::stream(STDIN, std::io::stdin(), options) } else { RecordFile::open(path, options) }
 }
 
 /// A path for people.

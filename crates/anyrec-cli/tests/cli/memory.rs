@@ -1,7 +1,8 @@
 //! Running out of memory is an error of its own: never damage, never fewer records, never an abort.
 
 use crate::session::Session;
-use anyrec::format::{Tags, WriteOptions, by_id};
+use anyrec::Tags;
+use anyrec::format::{WriteOptions, by_id};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 

@@ -11,7 +11,8 @@
 mod model;
 
 use anyrec::ErrorKind;
-use anyrec::format::{Key, Tags, WriteOptions};
+use anyrec::{Key, Tags};
+use anyrec::format::WriteOptions;
 use anyrec::io::{Access, finish_interrupted, open_file};
 use model::{Folder, Operation};
 use std::collections::{BTreeSet, HashMap};

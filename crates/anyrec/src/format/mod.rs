@@ -4,7 +4,6 @@
 //! the fuzz targets read it. A format is a stateless [`Format`]; it opens a [`RecordReader`],
 //! creates a [`RecordWriter`] and starts a [`Scan`].
 
-pub(crate) mod fetch;
 pub mod ffrecord;
 mod foreign;
 pub mod grail;
@@ -13,21 +12,20 @@ pub mod mxnet;
 mod options;
 mod reader;
 mod scan;
-mod value;
+mod settings;
 mod writer;
 
-pub use fetch::read_batch;
-pub use options::{IndexFile, OpenOptions, WriteOptions};
+pub(crate) use idx::{LabelReader, LabelWriter};
+pub use options::{FormatOptions, OpenOptions, WriteOptions};
 pub use reader::{Info, RecordReader};
-pub use scan::{Checksum, Content, Damage, Event, Metadata, Notice, Parts, Scan, ScannedRecord};
-pub use value::{ElementType, Key, Label, Tags, Value};
+pub use scan::{Content, Damage, Event, Integrity, Metadata, Notice, Scan, ScannedRecord, Segments};
+pub use settings::{Setting, SettingValue, set_open, set_write};
 pub use writer::{RecordWriter, Written};
 
-use crate::error::{Error, Result};
-use crate::io::{ReadAt, Window};
-use crate::position::PositionList;
+use crate::base::{Error, PositionList, Result, Tags};
+use crate::io::{Source, Window, display_name};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every format this library knows, in the order in which detection asks them.
@@ -44,6 +42,49 @@ pub enum Likeness {
     Certain,
 }
 
+/// Where a format's records have their labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Labels {
+    /// They have none.
+    None,
+    /// Inside, in a header before the payload: they go wherever the record goes.
+    InRecord,
+    /// In a file beside theirs.
+    Beside,
+}
+
+/// An index file made from the records.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BuiltIndex {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Records it finds.
+    pub records: u64,
+    /// What kind of index it is, and where its keys come from, as one sentence.
+    pub reason: String,
+    /// How many stretches of the data hold no intact record.
+    pub damaged_stretches: u64,
+}
+
+impl BuiltIndex {
+    /// An index file of that content.
+    pub fn new(bytes: Vec<u8>, records: u64, reason: String, damaged_stretches: u64) -> Self {
+        BuiltIndex { bytes, records, reason, damaged_stretches }
+    }
+}
+
+/// What a repair does to keep a record that describes the others true.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Mended {
+    /// The number of the record, among those that are kept, and its new bytes.
+    pub record: Option<(u64, Vec<u8>)>,
+    /// What to say about it.
+    pub notices: Vec<Notice>,
+}
+
 /// What a format can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -56,8 +97,10 @@ pub struct Capabilities {
     pub streamable: bool,
     /// Records can have keys.
     pub keys: bool,
-    /// Records can have labels.
-    pub labels: bool,
+    /// Where records have their labels.
+    pub labels: Labels,
+    /// Files are written in one pass only if the number of records is known beforehand.
+    pub wants_count: bool,
     /// All records have one size.
     pub fixed_size: bool,
     /// Largest record.
@@ -93,7 +136,7 @@ pub trait Format: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// When what must be read at once (a table, a header) is damaged or unsupported.
-    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>>;
+    fn open(&self, source: Arc<dyn Source>, options: &OpenOptions) -> Result<Box<dyn RecordReader>>;
 
     /// Starts a file for writing.
     ///
@@ -108,17 +151,17 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// format scans as damage.
     fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>>;
 
-    /// Cuts a file into parts of about `size` bytes that can be scanned side by side; `None` where
+    /// Cuts a file into segments of about `size` bytes that can be scanned side by side; `None` where
     /// the format, or this file, can only be read from front to back.
     ///
     /// # Errors
     /// Only when reading itself fails.
-    fn cut(
+    fn segments(
         &self,
-        _source: &Arc<dyn ReadAt>,
+        _source: &Arc<dyn Source>,
         _options: &OpenOptions,
         _size: u64,
-    ) -> Result<Option<Box<dyn Parts>>> {
+    ) -> Result<Option<Box<dyn Segments>>> {
         Ok(None)
     }
 
@@ -127,10 +170,81 @@ pub trait Format: Send + Sync + fmt::Debug {
         ""
     }
 
-    /// The options with which a writer makes a file like this one (repair, same-format
-    /// conversion), from its first bytes and the metadata a scan met.
-    fn options_like(&self, _head: &[u8], _contents: &[Content]) -> WriteOptions {
+    /// The options with which a writer makes a file like this one (repair), from its first bytes and the
+    /// metadata a scan met. `open` says how it was opened.
+    fn options_like(&self, _head: &[u8], _contents: &[Content], _open: &OpenOptions) -> WriteOptions {
         WriteOptions::default()
+    }
+
+    /// Takes over from `like` what describes the records and was left at its default (conversion within
+    /// the format).
+    fn inherit(&self, _options: &mut WriteOptions, _like: &WriteOptions) {}
+
+    /// The settings that [`set_open`](Format::set_open) takes.
+    fn open_settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// Sets one of the format's own options for opening, by name.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a value that makes no sense.
+    fn set_open(&self, _options: &mut OpenOptions, _name: &str, _value: &SettingValue) -> Result<()> {
+        Err(Error::invalid("no such setting"))
+    }
+
+    /// The settings that [`set_write`](Format::set_write) takes.
+    fn write_settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// Sets one of the format's own options for writing, by name.
+    ///
+    /// # Errors
+    /// As [`set_open`](Format::set_open).
+    fn set_write(&self, _options: &mut WriteOptions, _name: &str, _value: &SettingValue) -> Result<()> {
+        Err(Error::invalid("no such setting"))
+    }
+
+    /// The tags that a record's own bytes have, where one record is enough to tell (streams). A reader,
+    /// which sees all records, knows better.
+    fn tags(&self, _record: &[u8]) -> Tags {
+        Tags::none()
+    }
+
+    /// Where the index file of a data file is, for formats that have one.
+    fn index_file_for(&self, _data: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    /// Makes an index file from the records of a scan; `output` is where it will be. Tells `progress` the
+    /// offset reached.
+    ///
+    /// # Errors
+    /// As the scan's. Damage is counted in the result.
+    fn build_index(
+        &self,
+        _scan: &mut dyn Scan,
+        _output: &Path,
+        _options: &OpenOptions,
+        _progress: &mut dyn FnMut(u64),
+    ) -> Result<BuiltIndex> {
+        Err(Error::unsupported(format!("{} has no index file", self.name())))
+    }
+
+    /// For the repair of a file that lost records: what a record that describes the others must become.
+    /// `positions` are those of the records that are kept; without `rewrite` the record stays as it is.
+    ///
+    /// # Errors
+    /// Only when reading itself fails.
+    fn mend(
+        &self,
+        _source: &Arc<dyn Source>,
+        _options: &OpenOptions,
+        _positions: &PositionList,
+        _rewrite: bool,
+    ) -> Result<Mended> {
+        Ok(Mended::default())
     }
 
     /// Looks at companion files in the light of the true positions.
@@ -139,7 +253,7 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// Only when reading itself fails.
     fn check_companions(
         &self,
-        _source: &Arc<dyn ReadAt>,
+        _source: &Arc<dyn Source>,
         _options: &OpenOptions,
         _positions: &PositionList,
     ) -> Result<Vec<Notice>> {
@@ -172,14 +286,26 @@ pub fn detect(head: &[u8], length: Option<u64>) -> Option<&'static dyn Format> {
     best.1
 }
 
+/// The format that a path's name suggests.
+///
+/// # Errors
+/// [`Unsupported`](crate::ErrorKind::Unsupported).
+pub fn infer(path: &Path) -> Result<&'static dyn Format> {
+    by_name(path).ok_or_else(|| {
+        Error::unsupported("cannot infer a format from the file name")
+            .in_file(display_name(path))
+            .with_hint(format!("name the format: {}", known()))
+    })
+}
+
 /// The format of a file: the one asked for, else by content, else (a damaged or empty file) by
 /// name.
 ///
 /// # Errors
 /// [`Unsupported`](crate::ErrorKind::Unsupported), saying what the file looks like instead.
-pub fn identify(source: &dyn ReadAt, wanted: Option<&str>) -> Result<&'static dyn Format> {
-    if let Some(id) = wanted {
-        return by_id(id).ok_or_else(|| unknown_id(id));
+pub fn identify(source: &dyn Source, wanted: Option<&'static dyn Format>) -> Result<&'static dyn Format> {
+    if let Some(format) = wanted {
+        return Ok(format);
     }
     let length = source.len();
     let head = source.bytes(0..length.min(HEAD as u64))?;
@@ -195,16 +321,24 @@ pub fn identify(source: &dyn ReadAt, wanted: Option<&str>) -> Result<&'static dy
 ///
 /// # Errors
 /// As [`identify`].
-pub fn identify_stream(head: &[u8], wanted: Option<&str>) -> Result<&'static dyn Format> {
-    match wanted {
-        Some(id) => by_id(id).ok_or_else(|| unknown_id(id)),
-        None => detect(head, None).ok_or_else(|| not_a_record_file(head)),
-    }
+pub fn identify_stream(head: &[u8], wanted: Option<&'static dyn Format>) -> Result<&'static dyn Format> {
+    wanted.or_else(|| detect(head, None)).ok_or_else(|| not_a_record_file(head))
 }
 
-fn unknown_id(id: &str) -> Error {
-    let known: Vec<_> = FORMATS.iter().map(|format| format.id()).collect();
-    Error::unsupported(format!("there is no format {id:?}")).with_hint(format!("one of {}", known.join(", ")))
+/// The format with that id, or an error that lists them.
+///
+/// # Errors
+/// [`Unsupported`](crate::ErrorKind::Unsupported).
+pub fn named(id: &str) -> Result<&'static dyn Format> {
+    by_id(id).ok_or_else(|| {
+        Error::unsupported(format!("there is no format {id:?}")).with_hint(format!("one of {}", known()))
+    })
+}
+
+/// The ids of all formats, for people.
+pub fn known() -> String {
+    let ids: Vec<_> = FORMATS.iter().map(|format| format.id()).collect();
+    ids.join(", ")
 }
 
 fn not_a_record_file(head: &[u8]) -> Error {

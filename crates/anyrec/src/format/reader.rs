@@ -1,14 +1,13 @@
 //! Reading records by number.
 
-use super::value::{ElementType, Key, Label, Tags, Value};
+use crate::base::{ElementType, Key, Label, Tags, Value};
 use super::{Content, Format, Notice};
-use crate::batch::Batch;
-use crate::error::Result;
-use crate::io::ReadAt;
-use crate::position::{Location, Position};
+use crate::base::{Batch, Location, Position, Result};
+use crate::io::Source;
 use bstr::BString;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -53,12 +52,12 @@ impl Info {
 /// Reads records of one file by number. Shared between threads.
 ///
 /// Records are numbered from 0 in file order.
-pub trait RecordReader: Send + Sync {
+pub trait RecordReader: Send + Sync + fmt::Debug {
     /// The file's format.
     fn format(&self) -> &'static dyn Format;
 
     /// Where the bytes come from.
-    fn source(&self) -> &Arc<dyn ReadAt>;
+    fn source(&self) -> &Arc<dyn Source>;
 
     /// What the file says about itself.
     ///
@@ -75,7 +74,7 @@ pub trait RecordReader: Send + Sync {
     /// Where record `index` is.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
+    /// [`OutOfRange`](crate::base::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
     fn locate(&self, index: u64) -> Result<Location>;
 
     /// Brings what [`locate`](RecordReader::locate) will look at near the processor, without waiting
@@ -93,7 +92,7 @@ pub trait RecordReader: Send + Sync {
     /// The record in `frame`, the bytes of `location.span`; checksums are verified here.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) with the place.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the place.
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>>;
 
     /// Record `index`.
@@ -143,6 +142,14 @@ pub trait RecordReader: Send + Sync {
         Ok(())
     }
 
+    /// The key of the record at a position, where it has one.
+    ///
+    /// # Errors
+    /// When the companion file that holds the keys cannot be read.
+    fn key(&self, _position: Position) -> Result<Option<Key>> {
+        Ok(None)
+    }
+
     /// Number of the record with that key (the last one, where a key stands twice), if there is one.
     ///
     /// # Errors
@@ -163,7 +170,7 @@ pub trait RecordReader: Send + Sync {
     /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::ErrorKind::OutOfRange); [`Stale`](crate::ErrorKind::Stale) where the
+    /// [`OutOfRange`](crate::base::ErrorKind::OutOfRange); [`Stale`](crate::base::ErrorKind::Stale) where the
     /// labels are not as many as the records; or when they cannot be read.
     fn label_beside(&self, _index: u64) -> Result<Option<Label>> {
         Ok(None)

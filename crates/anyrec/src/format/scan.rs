@@ -5,11 +5,8 @@
 //! Where a frame holds several records, the first one's span is the whole frame and the others'
 //! spans are empty, at the frame's end.
 
-use super::value::{ElementType, Value};
-use crate::batch::Batch;
-use crate::error::{Error, Result};
-use crate::hint;
-use crate::position::Position;
+use crate::base::{ElementType, Value};
+use crate::base::{Batch, Error, Position, Result, hint};
 use bstr::BString;
 use std::ops::Range;
 
@@ -39,7 +36,7 @@ pub trait Scan: Send {
 /// each part's events end where the next part begins. Where one does not (the parts could not be
 /// told apart without reading them), the whole must be scanned from its beginning. A part counts
 /// [`Damage::record`] from its own beginning.
-pub trait Parts: Send + Sync {
+pub trait Segments: Send + Sync {
     /// Where each part begins, in order, the first at 0.
     fn begins(&self) -> &[u64];
 
@@ -74,14 +71,14 @@ pub struct ScannedRecord<'a> {
     /// The bytes of the file this event accounts for (see the module's rule for shared frames).
     pub span: Range<u64>,
     /// What is known about its integrity.
-    pub checksum: Checksum,
+    pub integrity: Integrity,
     /// The record.
     pub data: &'a [u8],
 }
 
-/// What a checksum says about a record.
+/// What is known about a record's integrity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checksum {
+pub enum Integrity {
     /// It was computed and holds.
     Verified,
     /// The format stores none for it.

@@ -1,8 +1,8 @@
 //! Writing records one after the other.
 
 use super::Notice;
-use super::value::Tags;
-use crate::error::{Error, Result};
+use crate::base::Tags;
+use crate::base::{Error, Result};
 use crate::io::FileSet;
 
 /// Writes records to a new file. The file gets its name in [`finish`](RecordWriter::finish) and
@@ -12,7 +12,7 @@ pub trait RecordWriter: Send {
     /// [`Written::notices`].
     ///
     /// # Errors
-    /// [`Limit`](crate::ErrorKind::Limit) for a record the format cannot hold, or what the system
+    /// [`Limit`](crate::base::ErrorKind::Limit) for a record the format cannot hold, or what the system
     /// says.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64>;
 
@@ -25,7 +25,7 @@ pub trait RecordWriter: Send {
     /// Sets the trailer, after the last record.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the format has none.
+    /// [`Unsupported`](crate::base::ErrorKind::Unsupported) where the format has none.
     fn set_trailer(&mut self, _trailer: &[u8]) -> Result<()> {
         Err(Error::unsupported("the format has no trailer"))
     }

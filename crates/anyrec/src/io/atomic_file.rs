@@ -4,7 +4,7 @@ use super::file::display_name;
 use super::publish::FileSet;
 use super::target::{Replaced, Target, folder};
 use super::unnamed::{Complete, Unnamed};
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -64,8 +64,8 @@ impl AtomicFile {
     /// Starts a file that will be called `target`.
     ///
     /// # Errors
-    /// [`Exists`](crate::ErrorKind::Exists) when the target is there and `overwrite` is false;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
+    /// [`Exists`](crate::base::ErrorKind::Exists) when the target is there and `overwrite` is false;
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
     /// system says.
     pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
         match Target::find(target, overwrite)? {
@@ -153,7 +153,7 @@ impl AtomicFile {
     /// What the system says.
     pub fn append(&mut self, mut data: &[u8]) -> Result<()> {
         loop {
-            let room = self.room();
+            let room = self.free();
             if data.len() < room {
                 self.make_room(data.len())?;
                 self.buffer.extend_from_slice(data);
@@ -182,7 +182,7 @@ impl AtomicFile {
     /// What the system says.
     pub fn append_all<const N: usize>(&mut self, pieces: [&[u8]; N]) -> Result<()> {
         let size = pieces.iter().fold(0, |size: usize, piece| size.saturating_add(piece.len()));
-        if size < self.room() {
+        if size < self.free() {
             self.make_room(size)?;
             pieces.iter().for_each(|piece| self.buffer.extend_from_slice(piece));
             return Ok(());
@@ -198,7 +198,7 @@ impl AtomicFile {
     }
 
     /// Fewer bytes than these can be appended without a call to the system.
-    pub fn room(&self) -> usize {
+    pub fn free(&self) -> usize {
         let end = self.offset + self.buffer.len() as u64;
         // What is left of a block is no larger than a block.
         #[allow(clippy::cast_possible_truncation)]
@@ -251,12 +251,12 @@ impl AtomicFile {
         let (file, offset) = (Arc::clone(self.file.file()), self.offset);
         self.offset += block.len() as u64;
         let (sender, written) = channel();
-        crate::pool::in_background(move || {
+        crate::threads::in_background(move || {
             let outcome = file.write_all_at(&block, offset);
             // Nobody listens any more where the file was given up.
             let _ = sender.send((block, outcome));
         });
-        self.behind = Some(Behind { written, process: crate::fork::generation() });
+        self.behind = Some(Behind { written, process: crate::threads::fork::generation() });
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl AtomicFile {
     /// Gives the file its name. Until this returns, the old file (or none) has it.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](crate::ErrorKind::Exists) when somebody else made the target
+    /// What the system says; [`Exists`](crate::base::ErrorKind::Exists) when somebody else made the target
     /// meanwhile and `overwrite` is false.
     pub fn commit(self) -> Result<()> {
         FileSet::of(self.complete()?).publish()
@@ -340,7 +340,7 @@ pub struct CompleteFile {
 
 impl Behind {
     fn is_of_this_process(&self) -> bool {
-        self.process == crate::fork::generation()
+        self.process == crate::threads::fork::generation()
     }
 
     /// The thread panicked, or is the parent's of this forked process.
@@ -352,7 +352,7 @@ impl Behind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::base::ErrorKind;
 
     #[test]
     fn a_dropped_file_leaves_the_old_one_and_no_litter() {

@@ -3,10 +3,10 @@
 use super::guarded_map::{GuardedMap, guard};
 use super::positional::PositionalFile;
 use super::publish::check_published;
-use super::read_at::{RangeRead, ReadAt, checked, past_end};
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Once;
-use crate::room::reserve;
+use super::read_at::{RangeRead, Source, checked, past_end};
+use crate::base::{Error, ErrorKind, Result};
+use crate::threads::fork::Once;
+use crate::base::memory::reserve;
 use bytes::Bytes;
 use std::fs::File;
 use std::io;
@@ -42,9 +42,9 @@ pub enum Access {
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
-/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
-pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn ReadAt>> {
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::base::ErrorKind::Invalid); one of
+/// several files whose replacement was interrupted is [`Stale`](crate::base::ErrorKind::Stale).
+pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
     let name = display_name(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
     check_published(path)?;
@@ -90,7 +90,7 @@ pub(crate) fn display_name(path: &Path) -> String {
     let mut name = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for character in chunk.valid().chars() {
-            if crate::is_harmless(character) {
+            if crate::base::is_harmless(character) {
                 name.push(character);
             } else {
                 name.extend(character.escape_default());
@@ -210,7 +210,7 @@ struct MappedFile {
     lent: Once<Option<Bytes>>,
 }
 
-impl ReadAt for MappedFile {
+impl Source for MappedFile {
     fn len(&self) -> u64 {
         self.common.length
     }
@@ -319,7 +319,7 @@ fn cold(_file: &File, _ranges: &[Range<u64>]) -> bool {
 fn start_reading(_file: &File, _ranges: &[Range<u64>]) {}
 
 /// Serves `read_ranges` from memory.
-pub(super) fn copy_ranges(source: &dyn ReadAt, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {
+pub(super) fn copy_ranges(source: &dyn Source, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {
     for read in reads {
         let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
         let piece = data.get(checked(source, &range)?).ok_or_else(|| past_end(source, &range))?;

@@ -1,7 +1,7 @@
 //! Bytes that are in memory already.
 
-use super::read_at::{RangeRead, ReadAt, checked};
-use crate::error::Result;
+use super::read_at::{RangeRead, Source, checked};
+use crate::base::Result;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl MemorySource {
     }
 
     /// `data` standing in for `original` (its decompressed form): same name, same path.
-    pub fn derived_from(original: &dyn ReadAt, data: impl Into<Bytes>) -> Self {
+    pub fn derived_from(original: &dyn Source, data: impl Into<Bytes>) -> Self {
         MemorySource {
             name: original.name().to_owned(),
             path: original.path().map(Path::to_owned),
@@ -30,7 +30,7 @@ impl MemorySource {
     }
 }
 
-impl ReadAt for MemorySource {
+impl Source for MemorySource {
     fn len(&self) -> u64 {
         self.data.len() as u64
     }

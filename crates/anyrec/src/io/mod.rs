@@ -1,11 +1,10 @@
 //! Where bytes come from and go to.
 //!
-//! Readers stand on [`ReadAt`], scans on a [`Window`] over it (or over a plain stream), writers
+//! Readers stand on [`Source`], scans on a [`Window`] over it (or over a plain stream), writers
 //! on an [`AtomicFile`], and what is unpacked into folders goes through an [`UnpackFolder`].
 //! Nothing here knows a format.
 
 mod atomic_file;
-mod copy;
 mod file;
 mod guarded_map;
 mod memory;
@@ -21,14 +20,11 @@ mod uring;
 mod window;
 
 pub use atomic_file::{AtomicFile, CompleteFile, Durability};
-#[cfg(test)]
-pub(crate) use copy::UNFENCED;
-pub(crate) use copy::{Copier, bring_near};
 pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
 pub use publish::{FileSet, Obsolete, finish_interrupted};
-pub use read_at::{RangeRead, ReadAt};
+pub use read_at::{RangeRead, Source};
 pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
 pub use unnamed::remove_partial_files;
 pub use window::Window;

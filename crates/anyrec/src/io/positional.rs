@@ -1,11 +1,11 @@
 //! Files that are read at positions, many ranges at a time.
 
 use super::file::LocalFile;
-use super::read_at::{RangeRead, ReadAt, checked, past_end};
+use super::read_at::{RangeRead, Source, checked, past_end};
 #[cfg(target_os = "linux")]
 use super::uring::Rings;
-use crate::error::Result;
-use crate::room::room;
+use crate::base::Result;
+use crate::base::memory::zeroed;
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
@@ -70,22 +70,15 @@ impl PositionalFile {
             return jobs.iter_mut().try_for_each(|job| self.read_one(job));
         }
         let share = jobs.len().div_ceil(THREADS);
-        let shares: Vec<_> = jobs.chunks_mut(share).map(|jobs| Mutex::new((jobs, Ok(())))).collect();
-        let read_share = |share: &Mutex<(&mut [Job<'_>], _)>| {
-            // Each lock is taken by one thread, or after that has ended.
-            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
-            let (jobs, outcome) = &mut *share;
+        let shares = jobs.chunks_mut(share).map(|jobs| (jobs, Ok(()))).collect();
+        let read = each_on_a_thread(shares, |(jobs, outcome): &mut (&mut [Job<'_>], _)| {
             *outcome = jobs.iter_mut().try_for_each(|job| self.read_one(job));
-        };
-        std::thread::scope(|scope| {
-            for share in &shares {
-                let started = std::thread::Builder::new().spawn_scoped(scope, move || read_share(share));
-                if started.is_err() {
-                    read_share(share);
-                }
-            }
+            Ok(())
         });
-        shares.into_iter().try_for_each(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).1)
+        match read {
+            Ok(shares) => shares.into_iter().try_for_each(|(_, outcome)| outcome),
+            Err(panic) => Err((0, io::Error::other(panic.to_string()))),
+        }
     }
 
     fn read_one(&self, job: &mut Job<'_>) -> std::result::Result<(), (u64, io::Error)> {
@@ -133,7 +126,7 @@ impl Aligned {
         #[allow(clippy::cast_possible_truncation)]
         let before = (offset % BLOCK as u64) as usize;
         let blocks = (before + size).next_multiple_of(BLOCK);
-        let memory = room(blocks + BLOCK)?;
+        let memory = zeroed(blocks + BLOCK)?;
         let shift = memory.as_ptr().align_offset(BLOCK);
         let begin = shift + before;
         let offset = offset - before as u64;
@@ -151,7 +144,7 @@ impl Aligned {
     }
 }
 
-impl ReadAt for PositionalFile {
+impl Source for PositionalFile {
     fn len(&self) -> u64 {
         self.common.length
     }
@@ -183,7 +176,7 @@ impl ReadAt for PositionalFile {
         if !self.direct {
             return Ok(self.common.read_to_vec(range.start, size)?.into());
         }
-        let mut buffer = room(size)?;
+        let mut buffer = zeroed(size)?;
         self.read_direct(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
         Ok(buffer.into())
     }

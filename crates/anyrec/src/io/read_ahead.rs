@@ -6,11 +6,11 @@
 //! thread can read them. It never waits for that thread if there is anything left to read: it then
 //! reads a block itself, and is as fast as both together.
 
-use super::read_at::{RangeRead, ReadAt};
-use crate::error::Result;
-use crate::fork::{Lock, generation};
-use crate::pool::{caught, in_background};
-use crate::room::reserve;
+use super::read_at::{RangeRead, Source};
+use crate::base::Result;
+use crate::threads::fork::{Lock, generation};
+use crate::threads::{caught, in_background};
+use crate::base::memory::reserve;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +38,7 @@ pub(super) struct ReadAhead {
 }
 
 struct Shared {
-    source: Arc<dyn ReadAt>,
+    source: Arc<dyn Source>,
     state: Mutex<State>,
     /// A block was read.
     read: Condvar,
@@ -59,7 +59,7 @@ struct State {
 }
 
 impl ReadAhead {
-    pub(super) fn new(source: Arc<dyn ReadAt>) -> Self {
+    pub(super) fn new(source: Arc<dyn Source>) -> Self {
         let shared = Shared { source, state: Mutex::default(), read: Condvar::new() };
         ReadAhead { shared: Arc::new(shared), process: generation() }
     }
@@ -68,7 +68,7 @@ impl ReadAhead {
     /// memory that has room before it.
     ///
     /// # Errors
-    /// As [`ReadAt::read_ranges`].
+    /// As [`Source::read_ranges`].
     pub(super) fn take(&mut self, number: u64) -> Result<Vec<u8>> {
         if self.process != generation() {
             self.start_over();
@@ -231,7 +231,7 @@ mod tests {
     #[derive(Debug)]
     struct Panics(u64);
 
-    impl ReadAt for Panics {
+    impl Source for Panics {
         fn len(&self) -> u64 {
             100 * BLOCK as u64
         }

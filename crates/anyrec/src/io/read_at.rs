@@ -1,13 +1,13 @@
 //! Positional reads, many at a time.
 
-use crate::error::{Error, Result};
-use crate::room::room;
+use crate::base::{Error, Result};
+use crate::base::memory::zeroed;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// One piece of a [`ReadAt::read_ranges`] call: fill `buffer` from `offset` on.
+/// One piece of a [`Source::read_ranges`] call: fill `buffer` from `offset` on.
 #[derive(Debug)]
 pub struct RangeRead<'a> {
     /// Where in the file.
@@ -19,8 +19,8 @@ pub struct RangeRead<'a> {
 /// A source of bytes with a length: a file, a mapped file, memory, later an object store.
 ///
 /// Shared by reference between threads. The length is fixed at opening;
-/// [`check_unchanged`](ReadAt::check_unchanged) says whether it still holds.
-pub trait ReadAt: Send + Sync + fmt::Debug {
+/// [`check_unchanged`](Source::check_unchanged) says whether it still holds.
+pub trait Source: Send + Sync + fmt::Debug {
     /// Length in bytes.
     fn len(&self) -> u64;
 
@@ -40,19 +40,19 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// Fills all the buffers. One call takes many ranges so that a source may serve them together.
     ///
     /// # Errors
-    /// A range past the end of the source is [`Corrupt`](crate::ErrorKind::Corrupt); otherwise
+    /// A range past the end of the source is [`Corrupt`](crate::base::ErrorKind::Corrupt); otherwise
     /// whatever the system says.
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()>;
 
     /// All of the source as memory, where it lies in memory already (mapped, or read before).
     ///
     /// Only to copy out of: where the source is a mapped file, what was copied counts only if
-    /// [`check_unchanged`](ReadAt::check_unchanged) finds nothing wrong *afterwards*.
+    /// [`check_unchanged`](Source::check_unchanged) finds nothing wrong *afterwards*.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Sees to it that looking into [`as_slice`](ReadAt::as_slice) or a [`view`](ReadAt::view) cannot end
+    /// Sees to it that looking into [`as_slice`](Source::as_slice) or a [`view`](Source::view) cannot end
     /// the process: asked before a batch or a record is read.
     ///
     /// # Errors
@@ -68,10 +68,10 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     }
 
     /// The bytes of a range, without a copy where the source lies in memory: to be used as
-    /// [`as_slice`](ReadAt::as_slice) is.
+    /// [`as_slice`](Source::as_slice) is.
     ///
     /// # Errors
-    /// As [`ReadAt::read_ranges`].
+    /// As [`Source::read_ranges`].
     fn view(&self, range: Range<u64>) -> Result<Bytes> {
         self.bytes(range)
     }
@@ -79,7 +79,7 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// The bytes of a range, which stay as they are whatever becomes of the source.
     ///
     /// # Errors
-    /// As [`ReadAt::read_ranges`].
+    /// As [`Source::read_ranges`].
     fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
 
     /// Says that these ranges will be looked at soon: a mapped source brings in what is not in
@@ -92,8 +92,8 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// An error if the source has become shorter since it was opened, or could not be read.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile,
-    /// [`Io`](crate::ErrorKind::Io) when bytes of [`as_slice`](ReadAt::as_slice) could not be read.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when it was cut short meanwhile,
+    /// [`Io`](crate::base::ErrorKind::Io) when bytes of [`as_slice`](Source::as_slice) could not be read.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
@@ -102,18 +102,18 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     /// the other one.
     ///
     /// # Errors
-    /// [`Stale`](crate::ErrorKind::Stale) when it was replaced meanwhile.
+    /// [`Stale`](crate::base::ErrorKind::Stale) when it was replaced meanwhile.
     fn check_still_named(&self) -> Result<()> {
         Ok(())
     }
 }
 
-impl dyn ReadAt {
+impl dyn Source {
     /// The bytes of a range: lent without a copy where that can be, see
-    /// [`lendable`](ReadAt::lendable).
+    /// [`lendable`](Source::lendable).
     ///
     /// # Errors
-    /// As [`ReadAt::bytes`].
+    /// As [`Source::bytes`].
     pub fn lend(&self, range: Range<u64>) -> Result<Bytes> {
         match self.lendable() {
             Some(all) => Ok(all.slice(checked(self, &range)?)),
@@ -124,9 +124,9 @@ impl dyn ReadAt {
     /// The bytes of many ranges, read together.
     ///
     /// # Errors
-    /// As [`ReadAt::read_ranges`].
+    /// As [`Source::read_ranges`].
     pub fn many_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let buffer = |range| room(checked(self, range)?.len());
+        let buffer = |range| zeroed(checked(self, range)?.len());
         let mut buffers = ranges.iter().map(buffer).collect::<Result<Vec<Vec<u8>>>>()?;
         let reads = ranges.iter().zip(&mut buffers);
         let mut reads: Vec<RangeRead<'_>> =
@@ -137,14 +137,14 @@ impl dyn ReadAt {
 }
 
 /// The error for a range that a source does not have.
-pub(super) fn past_end(source: &dyn ReadAt, range: &Range<u64>) -> Error {
+pub(super) fn past_end(source: &dyn Source, range: &Range<u64>) -> Error {
     Error::corrupt(format!("the file ends at byte {} but bytes up to {} are needed", source.len(), range.end))
         .in_file(source.name())
         .at(range.start)
 }
 
 /// `range` as indices, if the source has it.
-pub(super) fn checked(source: &dyn ReadAt, range: &Range<u64>) -> Result<Range<usize>> {
+pub(super) fn checked(source: &dyn Source, range: &Range<u64>) -> Result<Range<usize>> {
     if range.start > range.end || range.end > source.len() {
         return Err(past_end(source, range));
     }

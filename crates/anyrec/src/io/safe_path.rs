@@ -17,7 +17,7 @@
 //! folders packed on Linux do hold such pairs.
 
 use super::file::display_name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result};
 use bstr::{BStr, ByteSlice};
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr};

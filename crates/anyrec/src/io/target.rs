@@ -1,7 +1,7 @@
 //! What a name to be written stands for: a file to make or replace, or a stream to write to.
 
 use super::file::display_name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;

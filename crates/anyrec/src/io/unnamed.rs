@@ -1,7 +1,7 @@
 //! Files that have not got their names yet, and the hidden names some of them have meanwhile.
 
 use super::target::folder;
-use crate::fork::Lock;
+use crate::threads::fork::Lock;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;

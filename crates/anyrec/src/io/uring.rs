@@ -1,7 +1,7 @@
 //! Many reads at once by io_uring.
 
 use super::positional::Job;
-use crate::fork::Lock;
+use crate::threads::fork::Lock;
 use io_uring::{IoUring, opcode, types};
 use std::fs::File;
 use std::io;

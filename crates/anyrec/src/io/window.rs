@@ -9,11 +9,11 @@
 //! ([`Window::read_ahead`]): the buffer is then one block after the other, with what is left of the last
 //! in front of the next.
 
-use super::copy::bring_near;
+use crate::base::verified_copy::prefetch;
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
-use super::read_at::{RangeRead, ReadAt};
-use crate::error::{Error, Result};
-use crate::room::reserve;
+use super::read_at::{RangeRead, Source};
+use crate::base::{Error, Result};
+use crate::base::memory::reserve;
 use bytes::Bytes;
 use std::fmt;
 use std::io::Read;
@@ -36,7 +36,7 @@ const BLOCKS_AFTER: u64 = 1 << 20;
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
 
-/// A forward-only view over a [`ReadAt`] or a stream.
+/// A forward-only view over a [`Source`] or a stream.
 pub struct Window {
     origin: Origin,
     /// Offset of the next byte to look at.
@@ -59,18 +59,18 @@ pub struct Window {
 }
 
 enum Origin {
-    Source(Arc<dyn ReadAt>),
+    Source(Arc<dyn Source>),
     Stream { name: String, reader: Box<dyn Read + Send>, ended: bool },
 }
 
 impl Window {
     /// A window at the beginning of a source.
-    pub fn new(source: Arc<dyn ReadAt>) -> Self {
+    pub fn new(source: Arc<dyn Source>) -> Self {
         Self::over(Origin::Source(source))
     }
 
     /// A window at `offset` of a source, or at its end if that comes first.
-    pub fn starting_at(source: Arc<dyn ReadAt>, offset: u64) -> Self {
+    pub fn starting_at(source: Arc<dyn Source>, offset: u64) -> Self {
         let offset = offset.min(source.len());
         let mut window = Self::new(source);
         window.offset = offset;
@@ -78,7 +78,7 @@ impl Window {
     }
 
     /// The same, for a scan whose records are lent: they lie in the source's own memory, where that can
-    /// be handed out ([`ReadAt::lendable`]).
+    /// be handed out ([`Source::lendable`]).
     #[must_use]
     pub fn lending(mut self) -> Self {
         if let Origin::Source(source) = &self.origin {
@@ -128,7 +128,7 @@ impl Window {
     }
 
     /// The source, unless this is a stream.
-    pub fn source(&self) -> Option<&Arc<dyn ReadAt>> {
+    pub fn source(&self) -> Option<&Arc<dyn Source>> {
         match &self.origin {
             Origin::Source(source) => Some(source),
             Origin::Stream { .. } => None,
@@ -194,7 +194,7 @@ impl Window {
             return self.skip_fetched(left);
         }
         self.offset += left;
-        bring_near(self.ahead().get(NEAR..).unwrap_or_default(), NEAR_LINES);
+        prefetch(self.ahead().get(NEAR..).unwrap_or_default(), NEAR_LINES);
         Ok(left)
     }
 

@@ -1,8 +1,8 @@
 //! Pictures as samples.
 
 use super::load::{Decode, Sample};
-use crate::error::Result;
-use crate::format::{Tags, mxnet};
+use crate::base::{Result, Tags};
+use crate::format::mxnet;
 use crate::image::{self, Kind, Random, Recipe};
 
 /// Makes samples of encoded pictures by a recipe.

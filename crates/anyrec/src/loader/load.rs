@@ -1,12 +1,9 @@
 //! One batch: its numbers, its records, and what happens to those that cannot be read or decoded.
 
 use super::plan::Plan;
-use super::source::Source;
-use crate::batch::Batch;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Label, Tags};
-use crate::recycler::Recycler;
-use crate::room::check_room;
+use crate::base::memory::check_available;
+use crate::base::{Batch, Error, ErrorKind, Label, Position, Result, Tags};
+use crate::engine::{self, BatchPool, Fetch, Place, RecordSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,12 +37,14 @@ pub trait Decode: Send + Sync {
     /// Bytes that every record becomes.
     fn size(&self) -> usize;
 
-    /// What belongs to a record besides its payload, where more can be said than its file does.
-    fn tags(&self, _record: &[u8], stored: Tags) -> Tags {
-        stored
+    /// Whether a record can be decoded as it is. If not, and its file does not say that its records have
+    /// headers, the record alone decides whether it begins with one of its format's
+    /// ([`Format::tags`](crate::format::Format::tags)).
+    fn accepts(&self, _record: &[u8]) -> bool {
+        true
     }
 
-    /// Makes a sample of a record's payload (what follows the header that its tags tell of).
+    /// Makes a sample of a record's payload (what follows the header that its tags describe).
     ///
     /// The result may depend on nothing but the arguments: then it is the same for any number of
     /// threads and ranks, and after any resume.
@@ -107,15 +106,15 @@ impl fmt::Display for Failure {
 /// Everything that loading a batch needs.
 #[derive(Clone)]
 pub(super) struct Job {
-    pub source: Arc<dyn Source>,
+    pub records: Arc<dyn RecordSet>,
     pub plan: Plan,
     pub on_error: OnError,
     pub labels: bool,
     pub decode: Option<Arc<dyn Decode>>,
     /// For the batches that are given out.
-    pub recycler: Recycler,
+    pub pool: BatchPool,
     /// For the records that samples are made of: much smaller, and never given out.
-    pub undecoded: Recycler,
+    pub scratch: BatchPool,
 }
 
 /// Records read for a batch, and what belongs to each where anybody asks for it.
@@ -140,23 +139,25 @@ impl Job {
         let count = self.plan.count(consumed);
         if count > MANY {
             // The plan is as long as the files say, and they may say too much.
-            self.source.check_all()?;
-            check_room(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(PER_RECORD))?;
+            self.records.check_all()?;
+            check_available(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(PER_RECORD))?;
         }
         let padding = self.plan.fill(epoch, consumed, &mut indices);
         let mut failures = Vec::new();
         let mut failed = |record: u64, error: Error| failures.push(Failure { epoch, record, error });
-        let mut read = self.read(&indices, threads, &mut failed)?;
-        if let Some(decode) = &self.decode {
-            let first = self.plan.first(consumed);
-            let sample = |place: usize| Sample {
-                seed: self.plan.seed(),
-                epoch,
-                place: first.saturating_add(place as u64) % self.plan.samples().max(1),
-                record: indices.get(place).copied().unwrap_or(0),
-            };
-            self.decode(decode.as_ref(), &mut read, sample, stop, &mut failed)?;
-        }
+        let read = match &self.decode {
+            None => self.read(&indices, threads, &mut failed)?,
+            Some(decode) => {
+                let first = self.plan.first(consumed);
+                let sample = |at: usize, record: u64| Sample {
+                    seed: self.plan.seed(),
+                    epoch,
+                    place: first.saturating_add(at as u64) % self.plan.samples().max(1),
+                    record,
+                };
+                self.decode(decode.as_ref(), &indices, sample, stop, &mut failed)?
+            }
+        };
         let kept = self.kept(indices.len(), &read.good);
         if kept.is_empty() && !indices.is_empty() {
             let first = failures.into_iter().next();
@@ -167,7 +168,7 @@ impl Job {
         let Read { mut records, mut tags, .. } = read;
         if !kept.iter().map(|kept| kept.at).eq(0..records.len()) {
             let gathered = kept.iter().map(|kept| records.get(kept.at).unwrap_or_default()).collect();
-            self.recycler.give(std::mem::replace(&mut records, gathered));
+            self.pool.give(std::mem::replace(&mut records, gathered));
             tags = kept.iter().filter_map(|kept| tags.get(kept.at).cloned()).collect();
         }
         let indices: Vec<u64> = kept.iter().filter_map(|kept| indices.get(kept.from).copied()).collect();
@@ -179,94 +180,97 @@ impl Job {
         Ok((Loaded { records, indices, labels, ids, padding }, failures))
     }
 
-    /// Reads records, and what belongs to them where that is of use.
-    fn read(&self, indices: &[u64], threads: usize, failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
-        let recycler = if self.decode.is_some() { &self.undecoded } else { &self.recycler };
-        let mut records = recycler.take();
-        let mut readable: Vec<(usize, u64)> = indices.iter().copied().enumerate().collect();
-        match self.source.fill(indices, &mut records, threads) {
-            Ok(()) => {}
-            Err(error)
-                if matches!(self.on_error, OnError::Raise | OnError::Blank)
-                    || error.kind() == ErrorKind::OutOfMemory =>
-            {
-                return Err(error);
-            }
-            Err(_) => {
-                // Which of them it was is found by reading them one by one.
-                let mut no_memory = Ok(());
-                readable.retain(|&(_, record)| match self.source.fill(&[record], &mut records, 1) {
-                    Ok(()) => true,
-                    Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                        no_memory = Err(error);
-                        false
-                    }
-                    Err(error) => {
-                        failed(record, error);
-                        false
-                    }
-                });
-                no_memory?;
-                let numbers: Vec<u64> = readable.iter().map(|&(_, record)| record).collect();
-                self.source.fill(&numbers, &mut records, threads)?;
-            }
-        }
-        let mut tags = Vec::new();
-        if self.labels || self.decode.is_some() {
-            for (&(_, number), record) in readable.iter().zip(records.iter()) {
-                let stored = self.source.tags(number, record)?;
-                tags.push(match &self.decode {
-                    Some(decode) => decode.tags(record, stored),
-                    None => stored,
-                });
-            }
-        }
-        let good = readable.iter().enumerate().map(|(at, &(place, _))| (place, at)).collect();
-        Ok(Read { good, records, tags })
+    /// Whether a record that cannot be read is left out of its batch.
+    fn leaves_out(&self) -> bool {
+        matches!(self.on_error, OnError::Skip | OnError::Replace)
     }
 
-    /// Makes samples of the records that were read.
+    /// Locates records, all of them unless some may be left out.
+    fn locate(&self, numbers: &[u64], before: &Batch, threads: usize) -> Result<Fetch<'_>> {
+        let mut fetch = engine::locate(&*self.records, numbers, threads)?;
+        if !self.leaves_out() {
+            fetch = fetch.all_or_first_error()?;
+        }
+        engine::check_size(&*self.records, &fetch, before)?;
+        Ok(fetch)
+    }
+
+    /// Reads records, and their tags if they are wanted.
+    fn read(&self, indices: &[u64], threads: usize, failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
+        let mut read = Read { good: Vec::new(), records: self.pool.take(), tags: Vec::new() };
+        for numbers in indices.chunks(engine::GROUP) {
+            let first = read.records.len();
+            let fetch = self.locate(numbers, &read.records, threads)?;
+            let places: Vec<_> = if self.labels { fetch.places().collect() } else { Vec::new() };
+            let failures = fetch.append_readable_to(&mut read.records, threads)?;
+            let mut failures = failures.into_iter().peekable();
+            for (at, &number) in numbers.iter().enumerate() {
+                match failures.next_if(|(bad, _)| *bad == at) {
+                    Some((_, error)) if self.leaves_out() => failed(number, error),
+                    Some((_, error)) => return Err(error),
+                    None => read.good.push((first + at, first + at)),
+                }
+            }
+            for (at, (place, position)) in places.into_iter().enumerate() {
+                let is_good = read.good.binary_search_by_key(&(first + at), |&(place, _)| place).is_ok();
+                let record = read.records.get(first + at).unwrap_or_default();
+                read.tags.push(if is_good { place.tags(position, record)? } else { Tags::none() });
+            }
+        }
+        Ok(read)
+    }
+
+    /// Makes samples of records, without copying those that lie in memory.
     fn decode(
         &self,
         decode: &dyn Decode,
-        read: &mut Read,
-        sample: impl Fn(usize) -> Sample,
+        indices: &[u64],
+        sample: impl Fn(usize, u64) -> Sample,
         stop: &AtomicBool,
         failed: &mut impl FnMut(u64, Error),
-    ) -> Result<()> {
+    ) -> Result<Read> {
         let size = decode.size();
-        let mut samples = self.recycler.take();
-        let ends = (0..=read.records.len() as u64).map(|end| end.saturating_mul(size as u64));
+        let mut samples = self.pool.take();
+        let ends = (0..=indices.len() as u64).map(|end| end.saturating_mul(size as u64));
         let mut slots = samples.lay_out(ends.collect())?.chunks_exact_mut(size.max(1));
-        let Read { good, records, tags } = read;
-        let mut inputs = records.iter().zip(tags.iter());
-        let mut outcome = Ok(());
-        good.retain(|&(place, _)| {
-            let (Some((record, tags)), Ok(())) = (inputs.next(), &outcome) else { return false };
-            if stop.load(Ordering::Relaxed) {
-                outcome = Err(Error::invalid("the loader was closed"));
-                return false;
-            }
-            let (slot, sample) = (slots.next().unwrap_or_default(), sample(place));
-            let payload = record.get(tags.header_length..).unwrap_or_default();
-            let Err(error) = decode.decode(&sample, payload, slot) else { return true };
-            let error = self.source.placed(sample.record, error);
-            match self.on_error {
-                _ if error.kind() == ErrorKind::OutOfMemory => outcome = Err(error),
-                OnError::Raise => outcome = Err(error),
-                OnError::Skip | OnError::Replace => failed(sample.record, error),
-                OnError::Blank => {
-                    slot.fill(0);
-                    failed(sample.record, error);
-                    return true;
+        let (mut good, mut all_tags) = (Vec::new(), Vec::new());
+        let mut scratch = self.scratch.take();
+        for numbers in indices.chunks(engine::GROUP) {
+            let fetch = self.locate(numbers, &Batch::new(), 1)?;
+            fetch.visit(&mut scratch, |place, position, record| {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Error::invalid("the loader was closed"));
                 }
-            }
-            false
-        });
-        drop(inputs);
-        outcome?;
-        self.undecoded.give(std::mem::replace(records, samples));
-        Ok(())
+                let at = all_tags.len();
+                let (slot, number) = (slots.next().unwrap_or_default(), indices.get(at).copied().unwrap_or(0));
+                all_tags.push(Tags::none());
+                let record = match record {
+                    Ok(record) => record,
+                    Err(error) if self.leaves_out() => return Ok(failed(number, error)),
+                    Err(error) => return Err(error),
+                };
+                let tags = tags_for(decode, place, position, record)?;
+                let payload = record.get(tags.header_length..).unwrap_or_default();
+                let decoded = decode.decode(&sample(at, number), payload, slot);
+                match (decoded.map_err(|error| place.blame(error)), self.on_error) {
+                    (Ok(()), _) => good.push((at, at)),
+                    (Err(error), _) if error.kind() == ErrorKind::OutOfMemory => return Err(error),
+                    (Err(error), OnError::Raise) => return Err(error),
+                    (Err(error), OnError::Skip | OnError::Replace) => failed(number, error),
+                    (Err(error), OnError::Blank) => {
+                        slot.fill(0);
+                        failed(number, error);
+                        good.push((at, at));
+                    }
+                }
+                if let Some(last) = all_tags.last_mut() {
+                    *last = tags;
+                }
+                Ok(())
+            })?;
+        }
+        self.scratch.give(scratch);
+        Ok(Read { good, records: samples, tags: all_tags })
     }
 
     /// Which of `count` places of a batch hold which of the good records.
@@ -282,6 +286,18 @@ impl Job {
             })
             .collect()
     }
+}
+
+/// The tags of a record to be decoded.
+fn tags_for(decode: &dyn Decode, place: Place<'_>, position: Position, record: &[u8]) -> Result<Tags> {
+    let stored = place.tags(position, record)?;
+    if stored.header_length > 0 || decode.accepts(record) {
+        return Ok(stored);
+    }
+    // One odd record in a file is enough that none is taken for an image record for sure; each alone
+    // still may be one.
+    let found = place.reader.format().tags(record);
+    Ok(Tags { key: stored.key, label: stored.label.or(found.label), ..found })
 }
 
 /// A place of a batch, the place whose record it holds, and which of those read that is.

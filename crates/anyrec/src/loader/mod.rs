@@ -3,7 +3,7 @@
 //! * [`Permutation`] shuffles any number of records without a list of them.
 //! * [`Plan`] says which records a rank reads at which step: a pure function of (seed, epoch,
 //!   samples consumed), so that a run can go on anywhere, also with another number of ranks.
-//! * [`Loader`] reads a plan's batches from a [`Source`] on threads of its own.
+//! * [`Loader`] reads a plan's batches from a [`RecordSet`] on threads of its own.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -12,7 +12,7 @@
 //! # let path = folder.path().join("numbers.ffr");
 //! # let mut writer = anyrec::create(&path, "ffrecord")?;
 //! # for number in 0..10u8 {
-//! #     writer.append(&[number], &anyrec::format::Tags::none())?;
+//! #     writer.append(&[number], &anyrec::Tags::none())?;
 //! # }
 //! # writer.finish()?;
 //! use anyrec::loader::{Loader, LoaderOptions, Plan, PlanOptions, Shuffle};
@@ -43,17 +43,15 @@ mod order;
 mod permutation;
 mod plan;
 mod run;
-mod source;
 
 pub use images::Images;
 pub use load::{Decode, Failure, Loaded, OnError, Sample};
 pub use order::Shuffle;
 pub use permutation::Permutation;
 pub use plan::{Plan, PlanOptions, State};
-pub use source::{Selection, Source, Sources};
 
-use crate::error::{Error, Result};
-use crate::recycler::Recycler;
+use crate::base::{Error, Result};
+use crate::engine::BatchPool;
 use load::Job;
 use run::{Ahead, Run};
 use std::sync::Arc;
@@ -118,9 +116,9 @@ impl Loader {
     /// A loader at the beginning of epoch 0. Nothing is read yet.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the plan was made for another number of records.
-    pub fn new(source: Arc<dyn Source>, plan: Plan, options: LoaderOptions) -> Result<Loader> {
-        let count = source.count()?;
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the plan was made for another number of records.
+    pub fn new(records: Arc<dyn RecordSet>, plan: Plan, options: LoaderOptions) -> Result<Loader> {
+        let count = records.count()?;
         if plan.records() != count {
             return Err(Error::invalid("the plan is for another number of records")
                 .expected_found(plan.records(), count));
@@ -132,10 +130,10 @@ impl Loader {
         let prefetch = if options.prefetch == 0 { threads.saturating_mul(2) } else { options.prefetch };
         let LoaderOptions { on_error, labels, decode, max_bytes, .. } = options;
         // As many as wait, and those in the hands of threads and consumer.
-        let recycler = Recycler::new(prefetch.saturating_add(2));
-        let undecoded = Recycler::new(threads);
+        let pool = BatchPool::new(prefetch.saturating_add(2));
+        let scratch = BatchPool::new(threads);
         Ok(Loader {
-            job: Arc::new(Job { source, plan, on_error, labels, decode, recycler, undecoded }),
+            job: Arc::new(Job { records, plan, on_error, labels, decode, pool, scratch }),
             ahead: Ahead { threads, batches: prefetch as u64, bytes: max_bytes },
             epoch: 0,
             consumed: 0,
@@ -179,7 +177,7 @@ impl Loader {
     /// Goes to where a state was saved, with any number of ranks, and takes over its seed.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the state is of other records or another order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mut plan = self.plan().clone();
         plan.resume(state)?;
@@ -284,8 +282,8 @@ impl Loader {
     }
 
     /// Takes batches back when they are done with, so that their memory is used again.
-    pub fn recycler(&self) -> &Recycler {
-        &self.job.recycler
+    pub fn pool(&self) -> &BatchPool {
+        &self.job.pool
     }
 
     /// Ends the threads and forgets what was read ahead. The place stays: the next batch asked for

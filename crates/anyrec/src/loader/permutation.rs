@@ -10,7 +10,7 @@
 //!
 //! This shuffles; it does not keep secrets.
 
-use crate::mix::{STEP, mix};
+use crate::base::splitmix::{STEP, mix};
 
 /// A permutation of the numbers below `count`, chosen by a seed.
 ///

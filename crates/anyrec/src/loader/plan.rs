@@ -6,7 +6,7 @@
 //! same for any number of ranks and any batch size, so that either can change on resume.
 
 use super::order::{Order, Shuffle};
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 
 /// The settings of a [`Plan`].
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Plan {
     /// The plan for `count` records, each once an epoch.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that make no sense.
     pub fn new(count: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_one(count, options.seed, options.shuffle), options)
     }
@@ -99,7 +99,7 @@ impl Plan {
     /// epoch has `samples` samples.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense: an empty set, a
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that make no sense: an empty set, a
     /// weight that is not above 0.
     pub fn mix(parts: &[(u64, f64)], samples: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_mixture(parts, samples, options.seed, options.shuffle)?, options)
@@ -200,7 +200,7 @@ impl Plan {
     /// Takes over the seed of a state.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the state is of other records or another order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mine = self.order.to_string();
         if state.order != mine || state.consumed > self.samples() {

@@ -6,12 +6,12 @@
 //! threads, those without one help with the others'.
 
 use super::load::{Failure, Job, Loaded};
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::Result;
+use crate::threads::fork::generation;
+use crate::threads::{Thread, caught, spawn};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What a thread hands over for a step.
@@ -28,7 +28,7 @@ pub(super) struct Ahead {
 /// The threads of one iteration. Dropping it ends them.
 pub(super) struct Run {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
     /// Threads are not carried over by a fork.
     process: u32,
 }
@@ -75,19 +75,17 @@ impl Run {
             ready: Condvar::new(),
             stop: AtomicBool::new(false),
         });
-        let mut run = Run { shared, threads: Vec::new(), process: crate::fork::generation() };
+        let mut run = Run { shared, threads: Vec::new(), process: generation() };
         for _ in 0..(ahead.threads as u64).min(steps).min(ahead.batches) {
             let shared = Arc::clone(&run.shared);
-            let thread = std::thread::Builder::new().name("anyrec-loader".to_owned());
-            let started = thread.spawn(move || shared.work());
-            run.threads.push(started.map_err(|error| Error::io("cannot start a thread", error))?);
+            run.threads.push(spawn("anyrec-loader", move || shared.work())?);
         }
         Ok(run)
     }
 
     /// Whether the threads are in this process.
     pub fn is_ours(&self) -> bool {
-        self.process == crate::fork::generation()
+        self.process == generation()
     }
 
     /// The next batch: `None` when it is not there by the deadline.
@@ -115,20 +113,15 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let threads = std::mem::take(&mut self.threads);
         if !self.is_ours() {
-            // Their memory is here, but they are not; neither lock nor join would ever return.
-            std::mem::forget(threads);
+            // The lock's memory is here, but whoever holds it is not.
             return;
         }
         let progress = self.shared.lock();
         self.shared.stop.store(true, Ordering::Relaxed);
         drop(progress);
         self.shared.room.notify_all();
-        for thread in threads {
-            // A panic was turned into an error where it happened.
-            let _ = thread.join();
-        }
+        self.threads.clear();
     }
 }
 
@@ -142,10 +135,7 @@ impl Shared {
         while let Some((step, threads)) = self.claim() {
             let plan = &self.job.plan;
             let consumed = self.begin.saturating_add(plan.consumed(step));
-            let load = || self.job.load(self.epoch, consumed, threads, &self.stop);
-            let outcome = catch_unwind(AssertUnwindSafe(load)).unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Invalid, "a loader's thread panicked while it read a batch"))
-            });
+            let outcome = caught(|| self.job.load(self.epoch, consumed, threads, &self.stop));
             let mut progress = self.lock();
             let size = size(&outcome);
             progress.bytes = progress.bytes.saturating_add(size);

@@ -1,7 +1,7 @@
 //! A source that fails on purpose.
 
-use crate::error::{Error, Result};
-use crate::io::{MemorySource, RangeRead, ReadAt};
+use crate::base::{Error, Result};
+use crate::io::{MemorySource, RangeRead, Source};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ impl FaultySource {
     }
 }
 
-impl ReadAt for FaultySource {
+impl Source for FaultySource {
     fn len(&self) -> u64 {
         self.inner.len()
     }

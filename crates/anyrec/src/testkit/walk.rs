@@ -1,9 +1,8 @@
 //! Walking a scan and holding it to its promises.
 
-use crate::error::Error;
-use crate::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
+use crate::base::{Error, Position, PositionList};
+use crate::format::{Integrity, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
 use crate::io::Window;
-use crate::position::{Position, PositionList};
 use std::fmt;
 
 /// Everything a scan yielded.
@@ -86,10 +85,10 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
                 walk.records.push(WalkedRecord {
                     position: record.position,
                     data: record.data.to_vec(),
-                    checksum: match record.checksum {
-                        Checksum::Verified => Some(true),
-                        Checksum::Unchecked => Some(false),
-                        Checksum::Absent => None,
+                    checksum: match record.integrity {
+                        Integrity::Verified => Some(true),
+                        Integrity::Unchecked => Some(false),
+                        Integrity::Absent => None,
                     },
                 });
                 idle = 0;
@@ -147,7 +146,7 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
 /// # Errors
 /// The difference, as a sentence.
 pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String> {
-    let text = |error: crate::Error| error.to_string();
+    let text = |error: crate::base::Error| error.to_string();
     let count = reader.count().map_err(text)?;
     if count != walk.records.len() as u64 {
         return Err(format!("the reader counts {count} records, the scan {}", walk.records.len()));
@@ -169,7 +168,7 @@ pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String
             order.push(index);
         }
     }
-    let batch = crate::format::read_batch(reader, &order).map_err(text)?;
+    let batch = crate::engine::read_batch(reader, &order).map_err(text)?;
     let expected = |index: &u64| usize::try_from(*index).ok().and_then(|index| walk.records.get(index));
     if batch.len() != order.len()
         || !batch
@@ -182,7 +181,7 @@ pub fn check_reader(reader: &dyn RecordReader, walk: &Walk) -> Result<(), String
     for index in [count, count + 1, u64::MAX] {
         if reader.read(index).is_ok()
             || reader.locate(index).is_ok()
-            || crate::format::read_batch(reader, &[index]).is_ok()
+            || crate::engine::read_batch(reader, &[index]).is_ok()
         {
             return Err(format!("record {index} of {count} is not refused"));
         }

@@ -1,6 +1,7 @@
 //! Many records at once: the same as one by one, however they are read.
 
-use anyrec::format::{OpenOptions, Tags, WriteOptions};
+use anyrec::Tags;
+use anyrec::format::{OpenOptions, WriteOptions};
 use anyrec::io::Access;
 use anyrec::{Batch, Dataset, ErrorKind};
 use std::path::{Path, PathBuf};

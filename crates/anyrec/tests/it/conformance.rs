@@ -1,7 +1,8 @@
 //! What holds for every format, on every golden file.
 
 use crate::manifest::golden;
-use anyrec::format::{FORMATS, Format, OpenOptions, Tags};
+use anyrec::Tags;
+use anyrec::format::{FORMATS, Format, OpenOptions};
 use anyrec::io::{Access, MemorySource, Window, open_file};
 use anyrec::testkit::{FaultySource, Walk, WalkError, check_reader, walk};
 use anyrec::{ErrorKind, PositionList};

@@ -2,8 +2,9 @@
 
 use crate::conformance::{golden_files, options, options_for, walk_file};
 use anyrec::convert::{ConvertOptions, Shards, convert};
-use anyrec::format::{FORMATS, Format, Key, Label, Tags};
-use anyrec::{Dataset, ErrorKind, Input};
+use anyrec::format::{FORMATS, Format};
+use anyrec::{Dataset, ErrorKind, RecordFile};
+use anyrec::{Key, Label, Tags};
 use std::path::Path;
 
 fn run(
@@ -12,7 +13,7 @@ fn run(
     to: &'static dyn Format,
     options: &ConvertOptions,
 ) -> anyrec::Result<anyrec::convert::Conversion> {
-    let input = Input::open(input, &options.open)?;
+    let input = RecordFile::open(input, &options.open)?;
     convert(vec![input], output, to, options, &mut |_| {})
 }
 
@@ -163,7 +164,8 @@ fn a_stream_converts_like_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let golden = crate::manifest::golden("mxnet").join("magic_fuzz.rec");
     let output = folder.path().join("out.ffr");
-    let stream = Input::stream("stdin", std::fs::File::open(&golden).unwrap(), &Default::default()).unwrap();
+    let stream =
+        RecordFile::stream("stdin", std::fs::File::open(&golden).unwrap(), &Default::default()).unwrap();
     convert(vec![stream], &output, format("ffrecord"), &ConvertOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(records(&output), records(&golden));
 }

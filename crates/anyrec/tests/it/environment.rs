@@ -1,7 +1,8 @@
 //! What goes wrong around a file: pipes in its place, no threads to be had, another process that cuts
 //! it short while it is read.
 
-use anyrec::format::{FORMATS, OpenOptions, Tags};
+use anyrec::Tags;
+use anyrec::format::{FORMATS, OpenOptions};
 use anyrec::io::Access;
 use anyrec::loader::{Loader, LoaderOptions, Plan, PlanOptions};
 use anyrec::{Dataset, ErrorKind};
@@ -118,7 +119,7 @@ fn everything_but_a_loader_works_where_no_thread_can_be_started() {
                 }
             }
             let output = folder.path().join("copy.ffr");
-            let input = anyrec::Input::open(&path, &options).map_err(text)?;
+            let input = anyrec::RecordFile::open(&path, &options).map_err(text)?;
             let to = anyrec::format::by_name(&output).unwrap();
             let converted =
                 anyrec::convert::convert(vec![input], &output, to, &Default::default(), &mut |_| {});

@@ -4,10 +4,10 @@ use crate::manifest::{Entry, Manifest, digest};
 use anyrec::ErrorKind;
 use anyrec::format::idx::{self, Array, Header, Pair, Reader, Writer, write_array};
 use anyrec::format::{
-    Checksum, Content, Damage, ElementType, Event, Format, Label, Likeness, Notice, OpenOptions,
-    RecordReader, WriteOptions,
+    Content, Damage, Event, Format, Integrity, Likeness, Notice, OpenOptions, RecordReader, WriteOptions,
 };
 use anyrec::io::{Access, MemorySource, Window};
+use anyrec::{ElementType, Label};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn scan(window: Window, options: &OpenOptions) -> Scanned {
         match scan.next_event().unwrap() {
             Event::Record(record) => {
                 scanned.records.push(record.data.to_vec());
-                scanned.checksums.push(record.checksum);
+                scanned.checksums.push(record.integrity);
             }
             Event::Metadata(metadata) => {
                 if let Content::Shape { dtype, shape } = metadata.content {
@@ -143,7 +143,7 @@ fn check_file(entry: &Entry<'_>, manifest: &Manifest) {
     let scanned = scan_bytes(&bytes);
     assert_eq!(scanned.shape, Some((dtype, shape.clone())));
     assert_eq!((&scanned.damage, &scanned.notices), (&vec![], &vec![]), "{path:?}");
-    let checksum = if gz { Checksum::Verified } else { Checksum::Absent };
+    let checksum = if gz { Integrity::Verified } else { Integrity::Absent };
     assert!(scanned.checksums.iter().all(|other| *other == checksum));
     assert_eq!(sha256(&scanned.records.concat()), data_hash);
     let stream = Window::from_stream("stream", std::io::Cursor::new(bytes.clone()));
@@ -159,7 +159,7 @@ fn check_file(entry: &Entry<'_>, manifest: &Manifest) {
         assert_eq!(count, shape.first().copied().unwrap_or(1));
         let records: Vec<_> = (0..count).map(|index| reader.read(index).unwrap()).collect();
         assert_eq!(records, scanned.records);
-        let batch = anyrec::format::read_batch(&reader, &(0..count).rev().collect::<Vec<_>>()).unwrap();
+        let batch = anyrec::read_batch(&reader, &(0..count).rev().collect::<Vec<_>>()).unwrap();
         assert!(batch.iter().eq(records.iter().rev().map(|record| &record[..])));
         assert_eq!(reader.read(count).unwrap_err().kind(), ErrorKind::OutOfRange);
         assert_eq!(sha256(&reader.data().unwrap()), data_hash);
@@ -370,7 +370,7 @@ fn fashion_mnist_reads_whole_and_in_pairs() {
         assert!((sum as f64 / data.len() as f64 - mean).abs() < 1e-6);
         let scanned = scan(Window::new(reader_source(path)), &OpenOptions::default());
         assert_eq!((scanned.records.len() as u64, scanned.damage), (shape[0], vec![]));
-        assert!(scanned.checksums.iter().all(|checksum| *checksum == Checksum::Verified));
+        assert!(scanned.checksums.iter().all(|checksum| *checksum == Integrity::Verified));
         assert_eq!(scanned.records.concat(), data);
         let pair = Pair::open(path, &OpenOptions::default()).unwrap();
         assert_eq!(pair.count().unwrap(), shape[0]);
@@ -382,7 +382,7 @@ fn fashion_mnist_reads_whole_and_in_pairs() {
     manifest.finish(&["fashion_mnist"]);
 }
 
-fn reader_source(path: &Path) -> Arc<dyn anyrec::io::ReadAt> {
+fn reader_source(path: &Path) -> Arc<dyn anyrec::io::Source> {
     anyrec::io::open_file(path, Access::Auto).unwrap()
 }
 

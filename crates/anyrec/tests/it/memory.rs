@@ -1,7 +1,8 @@
 //! Running out of memory, and numbers of a file that would make it happen.
 
 use crate::allocation::{peak_of, with_failure};
-use anyrec::format::{Event, OpenOptions, Tags, WriteOptions, by_id};
+use anyrec::Tags;
+use anyrec::format::{Event, OpenOptions, WriteOptions, by_id};
 use anyrec::io::Access;
 use anyrec::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions};
 use anyrec::{Batch, Dataset, Error, ErrorKind, Limits, RepairOptions};
@@ -97,7 +98,7 @@ const ROADS: [Road; 5] = [
         Ok(batch.iter().map(digest).collect())
     }),
     ("scan", |path, options| {
-        let mut scan = anyrec::Input::open(path, options)?.scan(options)?;
+        let mut scan = anyrec::RecordFile::open(path, options)?.scan(options)?;
         let mut all = Vec::new();
         loop {
             match scan.next_event()? {

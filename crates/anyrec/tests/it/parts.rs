@@ -2,9 +2,10 @@
 
 use crate::conformance::{golden_files, options_for};
 use anyrec::convert::{ConvertOptions, convert};
-use anyrec::format::{self, Event, FORMATS, Format, OpenOptions, Scan, Tags, WriteOptions};
-use anyrec::io::{MemorySource, ReadAt, Window};
-use anyrec::{ErrorKind, Input};
+use anyrec::format::{Event, FORMATS, Format, OpenOptions, Scan, WriteOptions};
+use anyrec::io::{MemorySource, Source, Window};
+use anyrec::{ErrorKind, RecordFile};
+use anyrec::{Tags, format};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ struct Tally {
 }
 
 fn compare(format: &dyn Format, data: Vec<u8>, options: &OpenOptions, what: &str, tally: &mut Tally) {
-    let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new("memory", data));
+    let source: Arc<dyn Source> = Arc::new(MemorySource::new("memory", data));
     let whole = |mut scan: Box<dyn Scan>| events(&mut *scan, &mut 0, &mut 0);
     let Ok(expected) = format.scan(Window::new(source.clone()), options).and_then(whole) else {
         tally.given_up += 1;
@@ -152,7 +153,7 @@ fn verify_and_convert_do_not_depend_on_the_number_of_threads() {
             }
             let verified = |threads| {
                 let mut offsets = Vec::new();
-                let input = Input::open(&path, &with_threads(threads)).unwrap();
+                let input = RecordFile::open(&path, &with_threads(threads)).unwrap();
                 let report =
                     anyrec::verify_input(input, &with_threads(threads), &mut |offset| offsets.push(offset));
                 let report = report.unwrap();
@@ -168,7 +169,7 @@ fn verify_and_convert_do_not_depend_on_the_number_of_threads() {
                 options.open.skip_damage = true;
                 options.write.overwrite = true;
                 let to = format::by_id("ffrecord").unwrap();
-                let input = Input::open(&path, &options.open).unwrap();
+                let input = RecordFile::open(&path, &options.open).unwrap();
                 let done = convert(vec![input], &output, to, &options, &mut |_| {}).unwrap();
                 (std::fs::read(output).unwrap(), done.records, done.skipped)
             };
@@ -194,7 +195,7 @@ fn trailer_in_the_middle_of_a_file_ends_it_on_any_number_of_threads() {
     let failures = [1, 3].map(|threads| {
         let mut options = ConvertOptions::default();
         options.open = with_threads(threads);
-        let input = Input::open(&path, &options.open).unwrap();
+        let input = RecordFile::open(&path, &options.open).unwrap();
         let error =
             convert(vec![input], &folder.path().join("out.ffr"), to, &options, &mut |_| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);

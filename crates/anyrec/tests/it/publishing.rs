@@ -1,8 +1,9 @@
 //! A data file and its index file are replaced together, and an index file is trusted with no other
 //! data than its own.
 
+use anyrec::Key;
 use anyrec::format::mxnet::{Reader, Writer};
-use anyrec::format::{IndexFile, Key, OpenOptions, WriteOptions};
+use anyrec::format::{IndexFile, OpenOptions, WriteOptions};
 use anyrec::io::{Access, finish_interrupted, open_file};
 use anyrec::{ErrorKind, verify};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 //! files, on damaged ones and over a disk that fails.
 
 use crate::conformance::{golden_files, options_for};
-use anyrec::format::{FORMATS, Format, OpenOptions, Tags, WriteOptions, by_id};
+use anyrec::Tags;
+use anyrec::format::{FORMATS, Format, OpenOptions, WriteOptions, by_id};
 use anyrec::testkit::{
     Tally, check_failing_disk, compare, compare_with_index_file, file_sources, memory_sources,
 };

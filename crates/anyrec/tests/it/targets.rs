@@ -2,7 +2,8 @@
 //! anything else refused.
 
 use anyrec::ErrorKind;
-use anyrec::format::{FORMATS, Format, Tags, WriteOptions};
+use anyrec::Tags;
+use anyrec::format::{FORMATS, Format, WriteOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;

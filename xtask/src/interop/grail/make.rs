@@ -7,7 +7,8 @@ use anyrec::format::grail::{
     FORMAT, LegacyPackedWriter, LegacyWriter, PackedEvent, TRAILER_KEY, TRANSFORMER_KEY, Writer, layout,
     legacy,
 };
-use anyrec::format::{Format, Tags, Value, WriteOptions};
+use anyrec::format::{Format, WriteOptions};
+use anyrec::{Tags, Value};
 use anyrec::{BString, Error, Result};
 use std::path::Path;
 

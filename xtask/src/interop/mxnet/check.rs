@@ -8,7 +8,8 @@ use crate::interop::report::Report;
 use anyrec::format::mxnet::{
     ImageHeader, Index, InsightFace, KeyType, LabelWidth, Reader, split_by_bytes, split_by_records,
 };
-use anyrec::format::{IndexFile, Key, OpenOptions, RecordReader};
+use anyrec::format::{IndexFile, OpenOptions, RecordReader};
+use anyrec::Key;
 use anyrec::io::Access;
 use anyrec::{Bytes, Result};
 use std::collections::BTreeMap;

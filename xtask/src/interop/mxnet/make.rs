@@ -8,7 +8,8 @@ use anyrec::Result;
 use anyrec::format::mxnet::{
     FORMAT, ImageHeader, LabelWidth, MAGIC, Writer, split_by_bytes, split_by_records,
 };
-use anyrec::format::{Format, IndexFile, Key, Label, OpenOptions, RecordReader, Tags, WriteOptions};
+use anyrec::format::{Format, IndexFile, OpenOptions, RecordReader, WriteOptions};
+use anyrec::{Key, Label, Tags};
 use std::path::Path;
 
 pub fn file(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {

@@ -6,11 +6,12 @@ use crate::term;
 use anyhow::{Context, Result, ensure};
 use anyrec::convert::{ConvertOptions, convert};
 use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{self, ElementType, Key, Label, OpenOptions, Tags, WriteOptions};
+use anyrec::{ElementType, Key, Label, Tags, format};
+use anyrec::format::{OpenOptions, WriteOptions};
 use anyrec::image::{Channels, DecodeOptions, Picture, Samples, decode, encode_jpeg};
 use anyrec::io::Durability;
 use anyrec::loader::Permutation;
-use anyrec::{Dataset, Input, RepairOptions};
+use anyrec::{Dataset, RecordFile, RepairOptions};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fs::OpenOptions as FileOptions;
@@ -116,7 +117,7 @@ impl Rounds {
             let mut options = ConvertOptions::default();
             options.write = options_for(id);
             let work = || {
-                let input = Input::open(&input, &options.open)?;
+                let input = RecordFile::open(&input, &options.open)?;
                 let to = format::by_id(id).context("a format is missing")?;
                 let done = convert(vec![input], &output, to, &options, &mut |_| {})?;
                 let bytes = done.outputs.iter().map(|(_, written)| written.bytes).sum();

@@ -1,8 +1,9 @@
 //! InsightFace sets: which records are faces, and whose.
 
 use anyrec::format::mxnet::{InsightFace, Reader};
-use anyrec::format::{Key, Label, OpenOptions, Tags};
-use anyrec::io::ReadAt;
+use anyrec::{Key, Label, Tags};
+use anyrec::format::OpenOptions;
+use anyrec::io::Source;
 use anyrec::{ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl Faces {
     ///
     /// Identity records that are damaged are passed over where damage may be skipped: the images'
     /// own labels say who they are.
-    pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
+    pub fn open(source: &Arc<dyn Source>, options: &OpenOptions) -> Result<Option<Self>> {
         let reader = Reader::open(source.clone(), options)?;
         let faces = match InsightFace::open(&reader) {
             Ok(faces) if faces.has_header() || faces.property().is_some() => faces,

@@ -3,7 +3,8 @@
 use super::array::Item;
 use anyrec::Error;
 use anyrec::format::idx::{Reader, decode_number, partner};
-use anyrec::format::{Label, OpenOptions, RecordReader};
+use anyrec::Label;
+use anyrec::format::{OpenOptions, RecordReader};
 use std::path::Path;
 
 /// A file of labels.

@@ -14,7 +14,7 @@ use anyrec::format::OpenOptions;
 use anyrec::format::ffrecord::PackedFolder;
 use anyrec::format::ffrecord::packed_folder::UnpackOptions;
 use anyrec::io::BadNames;
-use anyrec::{Error, ErrorKind, Input};
+use anyrec::{Error, ErrorKind, RecordFile};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Unpack {
         if super::is_stdin(file) {
             return Ok(Tree::None);
         }
-        let input = Input::open(file, options)?;
+        let input = RecordFile::open(file, options)?;
         let Some(source) = input.source().filter(|_| input.format().id() == "ffrecord") else {
             return Ok(Tree::None);
         };

@@ -7,9 +7,10 @@ use super::labels::Labels;
 use super::target::{Target, UNLABELLED, class_name};
 use crate::progress::Progress;
 use anyhow::Result;
-use anyrec::Input;
+use anyrec::RecordFile;
 use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{Event, Key, Label, OpenOptions, RecordReader, Tags};
+use anyrec::format::{Event, OpenOptions, RecordReader};
+use anyrec::{Key, Label, Tags};
 use anyrec::image::{Kind, sniff};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(path: &Path, input: &Input, options: &OpenOptions, look_for_labels: bool) -> Result<Self> {
+    fn of(path: &Path, input: &RecordFile, options: &OpenOptions, look_for_labels: bool) -> Result<Self> {
         let reader = input.reader_for_tags(options)?;
         let is_mxnet = input.format().id() == "mxnet";
         let faces = match input.source().filter(|_| is_mxnet) {
@@ -103,7 +104,7 @@ impl Records<'_> {
     fn add(
         &mut self,
         mut source: Source,
-        input: Input,
+        input: RecordFile,
         named: Option<&Labels>,
         options: &OpenOptions,
         progress: &dyn Fn(u64),

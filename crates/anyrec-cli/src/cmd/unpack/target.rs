@@ -1,6 +1,6 @@
 //! The folder that is filled, and the ledger of what went into it.
 
-use anyrec::format::{Key, Label};
+use anyrec::{Key, Label};
 use anyrec::image::{ImageFormat, Kind, sniff};
 use anyrec::io::{BadNames, UnpackFolder, safe_name};
 use anyrec::{ErrorKind, Result};

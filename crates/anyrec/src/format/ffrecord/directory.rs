@@ -1,7 +1,7 @@
 //! Sets of files: a folder opened as one data set, and the parts that `dump` writes.
 
 use super::python_text;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 use crate::io::display_name;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;

@@ -13,9 +13,9 @@
 //! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
 //! file with millions of samples allocates nothing per sample.
 
-use crate::checksum::{crc32, crc32_after};
-use crate::error::Result;
-use crate::io::bring_near;
+use crate::base::checksum::{crc32, crc32_after};
+use crate::base::Result;
+use crate::base::verified_copy::prefetch;
 use bytes::Bytes;
 use std::ops::Range;
 
@@ -148,8 +148,8 @@ impl Table {
     /// Brings the entries of a sample near, without waiting for them.
     pub(super) fn approach(&self, index: u64) {
         if let (Some(checksum), Some(offset)) = (self.checksum_entry(index), self.offset_entry(index)) {
-            bring_near(checksum, 1);
-            bring_near(offset, 1);
+            prefetch(checksum, 1);
+            prefetch(offset, 1);
         }
     }
 

@@ -9,8 +9,10 @@
 
 mod directory;
 mod layout;
+mod mend;
+mod options;
 pub mod packed_folder;
-mod parts;
+mod segments;
 mod python_text;
 mod read;
 mod scan;
@@ -19,15 +21,16 @@ mod tree_pickle;
 mod write;
 
 pub use directory::{directory_files, part_files};
+pub use options::{Version, WriteOptions};
 pub use packed_folder::PackedFolder;
 pub use read::Reader;
 pub use write::Writer;
 
 use super::{
-    Capabilities, Format, Likeness, OpenOptions, Parts, RecordReader, RecordWriter, Scan, WriteOptions,
+    Capabilities, Format, Labels, Likeness, Mended, OpenOptions, RecordReader, RecordWriter, Scan, Segments, Setting, SettingValue,
 };
-use crate::error::Result;
-use crate::io::{ReadAt, Window};
+use crate::base::{PositionList, Result};
+use crate::io::{Source, Window};
 use bytes::Bytes;
 use layout::{HEADER, Table, TableState};
 use std::path::Path;
@@ -63,7 +66,8 @@ impl Format for FfRecord {
             // The table comes first and is all a scan needs to hold.
             streamable: true,
             keys: false,
-            labels: false,
+            labels: Labels::None,
+            wants_count: true,
             fixed_size: false,
             max_record: i64::MAX.unsigned_abs() - HEADER,
         }
@@ -93,11 +97,11 @@ impl Format for FfRecord {
         if head.starts_with(&[0; 4]) { "old" } else { "" }
     }
 
-    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+    fn open(&self, source: Arc<dyn Source>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
         Ok(Box::new(Reader::open(source, options)?))
     }
 
-    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+    fn create(&self, path: &Path, options: &super::WriteOptions) -> Result<Box<dyn RecordWriter>> {
         Ok(Box::new(Writer::create(path, options)?))
     }
 
@@ -105,12 +109,30 @@ impl Format for FfRecord {
         Ok(Box::new(scan::FfRecordScan::new(window, options)))
     }
 
-    fn cut(
+    fn mend(
         &self,
-        source: &Arc<dyn ReadAt>,
+        source: &Arc<dyn Source>,
+        options: &OpenOptions,
+        positions: &PositionList,
+        rewrite: bool,
+    ) -> Result<Mended> {
+        mend::mend(source, options, positions, rewrite)
+    }
+
+    fn write_settings(&self) -> &'static [Setting] {
+        options::WRITE
+    }
+
+    fn set_write(&self, options: &mut super::WriteOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_write(options, name, value)
+    }
+
+    fn segments(
+        &self,
+        source: &Arc<dyn Source>,
         options: &OpenOptions,
         size: u64,
-    ) -> Result<Option<Box<dyn Parts>>> {
-        Ok(parts::FfRecordParts::cut(source, options, size)?.map(|parts| Box::new(parts) as Box<dyn Parts>))
+    ) -> Result<Option<Box<dyn Segments>>> {
+        Ok(segments::FfRecordSegments::cut(source, options, size)?.map(|segments| Box::new(segments) as Box<dyn Segments>))
     }
 }

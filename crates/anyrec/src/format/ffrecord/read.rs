@@ -7,14 +7,11 @@
 use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
 use super::scan::{FfRecordScan, Placed};
-use crate::checksum::crc32;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Once;
+use crate::base::checksum::crc32;
+use crate::base::{Error, ErrorKind, Limits, Location, Plain, Position, Result, hint};
+use crate::threads::fork::Once;
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
-use crate::hint;
-use crate::io::{ReadAt, Window};
-use crate::limits::Limits;
-use crate::position::{Location, Plain, Position};
+use crate::io::{Source, Window};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,7 +65,7 @@ pub(super) const NEVER_FINISHED: &str =
 /// ```
 #[derive(Debug)]
 pub struct Reader {
-    source: Arc<dyn ReadAt>,
+    source: Arc<dyn Source>,
     table: Table,
     options: OpenOptions,
     notices: Vec<Notice>,
@@ -90,9 +87,9 @@ impl Reader {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the header makes no sense, or the metadata
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header makes no sense, or the metadata
     /// checksum does not hold (unless `verify` is off or `skip_damage` on).
-    pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let length = source.len();
         let header = source.bytes(0..length.min(HEADER))?;
         let (_, table_length) =
@@ -125,7 +122,7 @@ impl Reader {
     /// Where each sample begins, and, last, the file's length: one more than there are samples.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table or an offset
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the file ends inside the table or an offset
     /// is negative.
     pub fn offsets(&self) -> Result<Vec<u64>> {
         self.whole()?;
@@ -140,7 +137,7 @@ impl Reader {
     /// Each sample's CRC-32, as the table says.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the file ends inside the table.
     pub fn checksums(&self) -> Result<Vec<u32>> {
         self.whole()?;
         Ok((0..self.count()).filter_map(|index| self.table.checksum(index)).collect())
@@ -150,7 +147,7 @@ impl Reader {
     /// pass.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it does not hold.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when it does not hold.
     pub fn validate(&self) -> Result<()> {
         match self.table.check() {
             TableState::Verified | TableState::Unprotected => Ok(()),
@@ -206,7 +203,7 @@ impl RecordReader for Reader {
         &FORMAT
     }
 
-    fn source(&self) -> &Arc<dyn ReadAt> {
+    fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
@@ -245,7 +242,7 @@ impl RecordReader for Reader {
             let error = Limits::exceeded("sample of size", size, self.options.limits.record);
             return Err(error.in_file(self.source.name()).at(span.start).in_record(index));
         }
-        let checksum = if self.options.verify { self.table.checksum(index) } else { None };
+        let checksum = self.table.checksum(index).filter(|_| self.options.verify).map(Checksum::Crc32);
         let plain = Some(Plain { range: span.clone(), checksum });
         Ok(Location { position: Position::of_frame(span.start), span, plain })
     }

@@ -14,13 +14,10 @@
 
 use super::layout::{HEADER, Table, TableState};
 use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
-use crate::batch::Batch;
-use crate::checksum::crc32;
-use crate::error::{Error, Result};
-use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::base::{Batch, Error, Limits, Position, Result};
+use crate::base::checksum::crc32;
+use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
-use crate::limits::Limits;
-use crate::position::Position;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -476,8 +473,7 @@ impl Scan for FfRecordScan {
             let Some((data, rest)) = data.and_then(|size| ahead.split_at_checked(size)) else { break };
             if !self.verify {
                 batch.try_push(data)?;
-            } else if batch.push_with_crc32(data)? != stored {
-                batch.pop();
+            } else if !batch.push_verified(data, Checksum::Crc32(stored))? {
                 break;
             }
             (ahead, end, size) = (rest, next, size + data.len());
@@ -540,7 +536,7 @@ impl FfRecordScan {
         Ok(Event::Record(ScannedRecord {
             position: Position::of_frame(begin),
             span: begin..begin + length as u64,
-            checksum: if self.verify { Checksum::Verified } else { Checksum::Unchecked },
+            integrity: if self.verify { Integrity::Verified } else { Integrity::Unchecked },
             data,
         }))
     }

@@ -4,7 +4,7 @@
 //! any depth is built, walked and dropped without recursion, and a name that a pickle mentions a
 //! million times is held once.
 
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 use bstr::{BStr, BString};
 use std::ops::Range;
 

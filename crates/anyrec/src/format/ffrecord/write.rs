@@ -13,13 +13,14 @@
 //!
 //! Memory: 12 bytes a sample.
 
+use super::options::{self as own, Version};
 use super::layout::{HEADER, encode_table, table_length};
-use crate::checksum::{crc32, crc32_after};
-use crate::error::{Error, Result};
+use crate::base::checksum::{crc32, crc32_after};
+use crate::base::{Error, Result, Tags};
 use crate::format::writer::DroppedTags;
-use crate::format::{RecordWriter, Tags, WriteOptions, Written};
+use crate::format::{RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
-use crate::room::room;
+use crate::base::memory::zeroed;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -63,21 +64,13 @@ pub struct Writer {
 
 impl Writer {
     /// Starts a file. With [`WriteOptions::count`] exactly so many samples must be appended.
-    /// [`WriteOptions::version`] `"old"` writes files without metadata checksum.
+    /// [`Version::Old`] writes files without metadata checksum.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that FFRecord does not have,
-    /// [`Exists`](crate::ErrorKind::Exists), or what the system says.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that FFRecord does not have,
+    /// [`Exists`](crate::base::ErrorKind::Exists), or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        options.allow_only("FFRecord", &["count", "version"])?;
-        let unprotected = match options.version.as_deref() {
-            None => false,
-            Some("old") => true,
-            Some(other) => {
-                return Err(Error::invalid(format!("there is no FFRecord version {other:?}"))
-                    .with_hint("leave the version out, or say \"old\" for files without metadata checksum"));
-            }
-        };
+        let unprotected = options.only::<own::WriteOptions>()?.version == Version::Old;
         let begin = table_length(options.count.unwrap_or(0)).ok_or_else(|| {
             Error::invalid(format!("an FFRecord file cannot hold {} samples", options.count.unwrap_or(0)))
         })?;
@@ -109,7 +102,7 @@ impl Writer {
     /// Adds a sample, says its number.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) where all announced samples are there already, or
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) where all announced samples are there already, or
     /// what the system says.
     pub fn append(&mut self, sample: &[u8]) -> Result<u64> {
         let number = self.begin_sample()?;
@@ -129,7 +122,7 @@ impl Writer {
         let number = self.begin_sample()?;
         self.broken = true;
         let (mut checksum, mut size) = (0, 0u64);
-        let mut buffer = room(CHUNK)?;
+        let mut buffer = zeroed(CHUNK)?;
         loop {
             let got = match sample.read(&mut buffer) {
                 Ok(0) => break,
@@ -177,7 +170,7 @@ impl Writer {
     /// appended.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) where announced samples are missing.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) where announced samples are missing.
     pub fn check_complete(&self) -> Result<()> {
         if self.broken {
             return Err(self.broken_error());
@@ -226,7 +219,7 @@ impl Writer {
         let name = self.file.name();
         let size = self.size;
         let file = self.file.flushed()?;
-        let mut buffer = room(CHUNK)?;
+        let mut buffer = zeroed(CHUNK)?;
         let mut left = size;
         let mut copy = || -> std::io::Result<()> {
             while left > 0 && distance > 0 {
@@ -253,7 +246,7 @@ impl RecordWriter for Writer {
     }
 
     fn has_room(&self, size: usize) -> bool {
-        size < self.file.room()
+        size < self.file.free()
     }
 
     fn complete(self: Box<Self>) -> Result<(Written, FileSet)> {

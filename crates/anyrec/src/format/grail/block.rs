@@ -3,26 +3,27 @@
 //! Scan and reader meet here: the scan finds frames one after the other, the reader knows where
 //! they are, and both decode them with a [`Decoder`].
 
+use super::options as own;
+use super::transform::Transform;
 use super::compression::guesses;
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, HEADER_MAGIC, ItemCursor, Items};
 use super::legacy::{self, RecordKind};
 use super::transform::{Chain, Registry};
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Limits, Result};
 use crate::format::OpenOptions;
-use crate::limits::Limits;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// The two generations of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum Framing {
     Legacy,
     Two,
 }
 
-impl Version {
+impl Framing {
     /// The version of a file that begins with `head` (a chunk, if the file has that much).
     ///
     /// The first eight bytes decide. Where they are neither version's, but what follows is a
@@ -30,16 +31,16 @@ impl Version {
     /// checksum does not cover.
     pub(super) fn of(head: &[u8]) -> Self {
         match head.first_chunk::<8>() {
-            Some(&HEADER_MAGIC) => Version::Two,
+            Some(&HEADER_MAGIC) => Framing::Two,
             Some(&magic) if RecordKind::from_magic(magic).is_none() && head.len() >= CHUNK => {
                 let rest = head.iter().skip(magic.len()).take(CHUNK - magic.len());
                 let mended: Vec<u8> = HEADER_MAGIC.iter().chain(rest).copied().collect();
                 match layout::decode_chunk(&mended, true) {
-                    Ok(chunk) if chunk.index == 0 && chunk.total > 0 => Version::Two,
-                    _ => Version::Legacy,
+                    Ok(chunk) if chunk.index == 0 && chunk.total > 0 => Framing::Two,
+                    _ => Framing::Legacy,
                 }
             }
-            _ => Version::Legacy,
+            _ => Framing::Legacy,
         }
     }
 }
@@ -60,9 +61,9 @@ pub(super) struct Decoder {
 impl Decoder {
     /// A decoder for a file called `name`.
     pub(super) fn new(options: &OpenOptions, name: &str) -> Result<Self> {
-        let by_name = name.to_ascii_lowercase().ends_with(".grail-rpk-gz").then_some("flate");
-        let legacy = options.legacy_transform.as_deref().or(by_name).filter(|entry| !entry.is_empty());
-        let registry = options.transformers.clone();
+        let own::OpenOptions { registry, legacy_transform } = options.own();
+        let by_name = || name.to_ascii_lowercase().ends_with(".grail-rpk-gz").then(Transform::flate);
+        let legacy = legacy_transform.or_else(by_name).filter(|transform| !transform.name().is_empty());
         let legacy = registry.decoders(legacy.as_slice())?;
         Ok(Decoder { verify: options.verify, limits: options.limits.clone(), registry, chain: None, legacy })
     }
@@ -114,16 +115,16 @@ impl Decoder {
     }
 
     /// The items of the body block or legacy record at the beginning of `bytes`.
-    pub(super) fn frame<'a>(&self, version: Version, bytes: &'a [u8]) -> Result<Frame<'a>> {
+    pub(super) fn frame<'a>(&self, version: Framing, bytes: &'a [u8]) -> Result<Frame<'a>> {
         match version {
-            Version::Two => {
+            Framing::Two => {
                 let (kind, stored) = layout::join_block(bytes, self.verify)?;
                 if kind != BlockKind::Body {
                     return Err(layout::invalid_magic(kind.magic()));
                 }
                 self.items(stored)
             }
-            Version::Legacy => {
+            Framing::Legacy => {
                 let (kind, length) = legacy::decode_record_header(bytes)?;
                 let payload = bytes.get(legacy::RECORD_HEADER..).unwrap_or_default();
                 let length = Limits::check("record length", length, payload.len() as u64, self.limits.frame)?;
@@ -133,7 +134,7 @@ impl Decoder {
     }
 
     /// As [`Decoder::frame`], for bytes that outlive the call.
-    pub(super) fn block(&self, version: Version, bytes: &Bytes) -> Result<Block> {
+    pub(super) fn block(&self, version: Framing, bytes: &Bytes) -> Result<Block> {
         Ok(Block::of(self.frame(version, bytes)?, bytes))
     }
 

@@ -1,7 +1,7 @@
 //! Decoded blocks that were used lately.
 
 use super::block::Block;
-use crate::fork::Lock;
+use crate::threads::fork::Lock;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

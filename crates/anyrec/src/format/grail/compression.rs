@@ -2,11 +2,9 @@
 //! frame says about its size is believed only where data could ordinarily come to that.
 
 use super::transform::Transformer;
-use crate::deflate;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Lock;
-use crate::hint;
-use crate::room::reserve;
+use crate::base::{Error, ErrorKind, Result, deflate, hint};
+use crate::threads::fork::Lock;
+use crate::base::memory::reserve;
 use flate2::{Compression, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 use std::io::Read;

@@ -9,9 +9,8 @@
 //! whole still authenticates). With random nonces one key is good for about 2^32 blocks.
 
 use super::transform::Transformer;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
-use crate::room::check_room;
+use crate::base::{Error, Limits, Result};
+use crate::base::memory::check_available;
 use aes_gcm::aead::{Aead, Generate, KeyInit};
 use std::sync::Arc;
 
@@ -58,7 +57,7 @@ impl Transformer for Aes256Gcm {
         if size > limit {
             return Err(Limits::exceeded("encrypted block size", size, limit));
         }
-        check_room(sealed.len())?;
+        check_available(sealed.len())?;
         self.cipher
             .decrypt(&(*nonce).into(), sealed)
             .map_err(|_| Error::corrupt("decryption fails: the key is another one, or the block was changed"))

@@ -9,8 +9,7 @@
 //! (a string, once per transformer, in order of application).
 
 use super::layout::{put_uvarint, unzigzag, uvarint, zigzag};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::Value;
+use crate::base::{Error, ErrorKind, Result, Value};
 use bstr::{BStr, BString};
 
 /// The key that says whether the file ends with a trailer block.
@@ -76,7 +75,7 @@ impl Header {
     /// The `transformer` entries, in order of application.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
     pub fn transformers(&self) -> Result<Vec<&str>> {
         let named = self.pairs.iter().filter(|(key, _)| key == TRANSFORMER_KEY);
         named
@@ -111,7 +110,7 @@ impl Header {
     /// does.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for values that are cut short or of no known type.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for values that are cut short or of no known type.
     pub fn decode(item: &[u8]) -> Result<Self> {
         let mut decoder = Decoder { rest: item };
         let count = match decoder.value()? {

@@ -11,8 +11,8 @@
 
 use super::layout::{BODY_MAGIC, Items, array_at, check_crc, invalid_magic};
 use super::transform::Chain;
-use crate::checksum::crc32;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::checksum::crc32;
+use crate::base::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
 /// Magic of an unpacked record.

@@ -1,12 +1,15 @@
 //! Writing version 1 files, for readers that know nothing newer.
 
+use super::options::{self as own, Version};
+use super::transform::Transform;
 use super::legacy::{self, MAX_RECORD, RECORD_HEADER, RecordKind};
-use super::sink::Sink;
+use super::output::Output;
 use super::transform::Chain;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Notice, RecordWriter, Tags, WriteOptions, Written, writer::DroppedTags};
+use crate::base::{Error, ErrorKind, Result, Tags};
+use crate::format::{Notice, RecordWriter, WriteOptions, Written};
+use crate::format::writer::DroppedTags;
 use crate::io::{AtomicFile, FileSet};
-use crate::room::reserve;
+use crate::base::memory::reserve;
 use std::io::Write;
 use std::path::Path;
 
@@ -23,7 +26,7 @@ type PackedCallback<'a> = Box<dyn FnMut(PackedEvent) -> Result<()> + Send + 'a>;
 
 /// Records in their frames, both kinds.
 struct Records<'a> {
-    sink: Option<Sink<'a>>,
+    sink: Option<Output<'a>>,
     offset: u64,
 }
 
@@ -77,19 +80,19 @@ impl LegacyWriter<'static> {
     /// # Errors
     /// A setting that these files do not have, an existing file, or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        options.allow_only("GRAIL version 1 unpacked", &["version"])?;
+        options.only::<own::WriteOptions>()?.check_for(Version::LegacyUnpacked)?;
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
-        Ok(Self::over(Sink::File(file)))
+        Ok(Self::over(Output::File(file)))
     }
 }
 
 impl<'a> LegacyWriter<'a> {
     /// A writer to a stream.
     pub fn new(stream: impl Write + Send + 'a) -> Self {
-        Self::over(Sink::stream(stream))
+        Self::over(Output::stream(stream))
     }
 
-    fn over(sink: Sink<'a>) -> Self {
+    fn over(sink: Output<'a>) -> Self {
         LegacyWriter { records: Records { sink: Some(sink), offset: 0 }, index: None, written: 0 }
     }
 
@@ -184,18 +187,18 @@ impl LegacyPackedWriter<'static> {
     /// A setting that these files do not have, an existing file, or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let name = path.to_string_lossy().to_ascii_lowercase();
-        let by_name = name.ends_with(".grail-rpk-gz").then(|| "flate".to_owned());
-        let mut options = options.clone();
-        if options.transformers.is_empty() {
-            options.transformers.extend(by_name);
+        let by_name = name.ends_with(".grail-rpk-gz").then(Transform::flate);
+        let mut own: own::WriteOptions = options.only()?;
+        if own.transformers.is_empty() {
+            own.transformers.extend(by_name);
         }
-        let mut writer = Self::over(None, &options)?;
-        if !options.transformers.is_empty() && !name.ends_with(".grail-rpk-gz") {
+        let mut writer = Self::over(None, &own)?;
+        if !own.transformers.is_empty() && !name.ends_with(".grail-rpk-gz") {
             let notice = "the file does not say that it is transformed: readers must be told";
             writer.notices.push(Notice::new(notice));
         }
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
-        writer.records.sink = Some(Sink::File(file));
+        writer.records.sink = Some(Output::File(file));
         Ok(writer)
     }
 }
@@ -206,12 +209,12 @@ impl<'a> LegacyPackedWriter<'a> {
     ///
     /// # Errors
     /// A setting that these files do not have, or a transformer nobody registered.
-    pub fn new(stream: impl Write + Send + 'a, options: &WriteOptions) -> Result<Self> {
-        Self::over(Some(Sink::stream(stream)), options)
+    pub fn new(stream: impl Write + Send + 'a, options: &own::WriteOptions) -> Result<Self> {
+        Self::over(Some(Output::stream(stream)), options)
     }
 
-    fn over(sink: Option<Sink<'a>>, options: &WriteOptions) -> Result<Self> {
-        options.allow_only("GRAIL version 1 packed", &["version", "transformers", "max_items"])?;
+    fn over(sink: Option<Output<'a>>, options: &own::WriteOptions) -> Result<Self> {
+        options.check_for(Version::LegacyPacked)?;
         if options.transformers.len() > 1 {
             return Err(Error::invalid("a legacy packed file takes one transformer at most"));
         }

@@ -16,13 +16,14 @@ mod header;
 pub mod layout;
 pub mod legacy;
 mod legacy_write;
-mod parts;
+mod options;
+mod segments;
 mod pipeline;
 mod read;
 mod scan;
 mod scanner;
-mod sink;
-pub mod transform;
+mod output;
+mod transform;
 mod write;
 
 #[cfg(test)]
@@ -31,15 +32,17 @@ mod tests;
 pub use header::{Header, TRAILER_KEY, TRANSFORMER_KEY};
 pub use layout::required_space;
 pub use legacy_write::{LegacyPackedWriter, LegacyWriter, PackedEvent};
+pub use options::{OpenOptions, Version, WriteOptions};
 pub use scanner::Scanner;
+pub use transform::{Registry, Transform, Transformer};
 pub use write::Writer;
 
 use super::{
-    Capabilities, Content, Format, Likeness, OpenOptions, Parts, RecordReader, RecordWriter, Scan, Value,
-    WriteOptions,
+    Capabilities, Content, Format, Labels, Likeness, RecordReader, RecordWriter, Scan, Segments, Setting, SettingValue,
 };
-use crate::error::{Error, Result};
-use crate::io::{ReadAt, Window};
+use crate::base::{Value};
+use crate::base::{Error, Result};
+use crate::io::{Source, Window};
 use legacy::RecordKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,7 +73,8 @@ impl Format for Grail {
             random_access: false,
             streamable: true,
             keys: false,
-            labels: false,
+            labels: Labels::None,
+            wants_count: false,
             fixed_size: false,
             // A block of one item: 2^32 - 1 chunks, less the item's count and size.
             max_record: u32::MAX as u64 * layout::MAX_PAYLOAD as u64 - 11,
@@ -86,17 +90,19 @@ impl Format for Grail {
     }
 
     fn version(&self, head: &[u8]) -> &'static str {
-        match head.first_chunk().copied().map(RecordKind::from_magic) {
-            Some(Some(RecordKind::Unpacked)) => "1-unpacked",
-            Some(Some(RecordKind::Packed)) => "1-packed",
-            _ => "2",
-        }
+        version(head).name()
     }
 
     /// Version, transformers and the header's own pairs; a trailer if one was met.
-    fn options_like(&self, head: &[u8], contents: &[Content]) -> WriteOptions {
-        let mut options =
-            WriteOptions { version: Some(self.version(head).to_owned()), ..WriteOptions::default() };
+    fn options_like(
+        &self,
+        head: &[u8],
+        contents: &[Content],
+        open: &super::OpenOptions,
+    ) -> super::WriteOptions {
+        let OpenOptions { registry, legacy_transform } = open.own();
+        let version = version(head);
+        let mut own = WriteOptions { version, registry, ..WriteOptions::default() };
         for content in contents {
             match content {
                 Content::Header(pairs) => {
@@ -104,49 +110,81 @@ impl Format for Grail {
                         match (key, value) {
                             (key, _) if key == header::TRAILER_KEY => {}
                             (key, Value::Text(entry)) if key == header::TRANSFORMER_KEY => {
-                                options.transformers.push(entry.to_string());
+                                own.transformers.push(Transform::from(entry.to_string().as_str()));
                             }
-                            (key, value) => options.header.push((key.clone(), value.clone())),
+                            (key, value) => own.header.push((key.clone(), value.clone())),
                         }
                     }
                 }
-                Content::Trailer(_) => options.trailer = true,
+                Content::Trailer(_) => own.trailer = true,
                 _ => {}
             }
         }
-        options
+        if version == Version::LegacyPacked {
+            own.transformers.extend(legacy_transform);
+        }
+        super::WriteOptions::default().with(own)
     }
 
-    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+    fn inherit(&self, options: &mut super::WriteOptions, like: &super::WriteOptions) {
+        let (mut own, like): (WriteOptions, WriteOptions) = (options.own(), like.own());
+        if own.header.is_empty() {
+            own.header = like.header;
+        }
+        if own.transformers.is_empty() {
+            own.transformers = like.transformers;
+        }
+        options.set(own);
+    }
+
+    fn open_settings(&self) -> &'static [Setting] {
+        options::OPEN
+    }
+
+    fn set_open(&self, options: &mut super::OpenOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_open(options, name, value)
+    }
+
+    fn write_settings(&self) -> &'static [Setting] {
+        options::WRITE
+    }
+
+    fn set_write(&self, options: &mut super::WriteOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_write(options, name, value)
+    }
+
+    fn open(&self, source: Arc<dyn Source>, options: &super::OpenOptions) -> Result<Box<dyn RecordReader>> {
         Ok(Box::new(read::Reader::open(source, options)?))
     }
 
-    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
-        Ok(match options.version.as_deref() {
-            None | Some("2") => Box::new(write::FileWriter::create(path, options)?),
-            Some("1-unpacked") => {
-                Box::new(legacy_write::LegacyFileWriter::create(RecordKind::Unpacked, path, options)?)
-            }
-            Some("1-packed") => {
-                Box::new(legacy_write::LegacyFileWriter::create(RecordKind::Packed, path, options)?)
-            }
-            Some(other) => {
-                return Err(Error::invalid(format!("GRAIL files have no version {other:?}"))
-                    .with_hint("the versions are \"2\", \"1-unpacked\" and \"1-packed\""));
-            }
-        })
+    fn create(&self, path: &Path, options: &super::WriteOptions) -> Result<Box<dyn RecordWriter>> {
+        let kind = match options.own::<WriteOptions>().version {
+            Version::Two => return Ok(Box::new(write::FileWriter::create(path, options)?)),
+            Version::LegacyUnpacked => RecordKind::Unpacked,
+            Version::LegacyPacked => RecordKind::Packed,
+        };
+        Ok(Box::new(legacy_write::LegacyFileWriter::create(kind, path, options)?))
     }
 
-    fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+    fn scan(&self, window: Window, options: &super::OpenOptions) -> Result<Box<dyn Scan>> {
         Ok(Box::new(scan::GrailScan::new(window, options)?))
     }
 
-    fn cut(
+    fn segments(
         &self,
-        source: &Arc<dyn ReadAt>,
-        options: &OpenOptions,
+        source: &Arc<dyn Source>,
+        options: &super::OpenOptions,
         size: u64,
-    ) -> Result<Option<Box<dyn Parts>>> {
-        Ok(parts::GrailParts::cut(source, options, size)?.map(|parts| Box::new(parts) as Box<dyn Parts>))
+    ) -> Result<Option<Box<dyn Segments>>> {
+        Ok(segments::GrailSegments::cut(source, options, size)?.map(|segments| Box::new(segments) as Box<dyn Segments>))
+    }
+}
+
+/// The version of a file that begins like this.
+fn version(head: &[u8]) -> Version {
+    match head.first_chunk().copied().map(RecordKind::from_magic) {
+        Some(Some(RecordKind::Unpacked)) => Version::LegacyUnpacked,
+        Some(Some(RecordKind::Packed)) => Version::LegacyPacked,
+        _ => Version::Two,
     }
 }

@@ -4,11 +4,11 @@
 //! pipeline is dropped. Nothing here is written: the owner takes the results, oldest first.
 
 use super::transform::Chain;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
+use crate::threads::{Thread, caught, spawn};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 /// A block to transform, and where the result goes.
 type Job = (Vec<u8>, Sender<Result<Vec<u8>>>);
@@ -21,7 +21,7 @@ pub(super) struct Pipeline {
     queue: Arc<Mutex<Receiver<Job>>>,
     /// One receiver per block in flight, in the order of submission.
     results: VecDeque<Receiver<Result<Vec<u8>>>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
 }
 
 impl Pipeline {
@@ -92,13 +92,10 @@ impl Pipeline {
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((block, result)) = job else { break };
                 // Nobody listens any more when the writer was dropped.
-                let _ = result.send(chain.encode(block));
+                let _ = result.send(caught(|| chain.encode(block)));
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("anyrec-grail-writer".to_owned())
-            .spawn(work)
-            .map_err(|error| Error::io("cannot start a thread", error))?;
+        let thread = spawn("anyrec-grail-writer", work)?;
         self.threads.push(thread);
         Ok(())
     }
@@ -112,9 +109,6 @@ fn died() -> Error {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         self.jobs = None;
-        for thread in self.threads.drain(..) {
-            // A panic in it was reported as an error of its block.
-            let _ = thread.join();
-        }
+        self.threads.clear();
     }
 }

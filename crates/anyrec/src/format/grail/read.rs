@@ -6,22 +6,18 @@
 //! for a while, as its neighbours are likely to be asked for next.
 
 use super::FORMAT;
-use super::block::{Block, Decoder, Version};
+use super::block::{Block, Decoder, Framing};
 use super::cache::BlockCache;
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK_BYTES, ChunkRun};
 use super::legacy::{self, RECORD_HEADER, RecordKind};
-use crate::batch::Batch;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Once;
+use crate::base::{Batch, Error, ErrorKind, Limits, Location, Position, PositionList, Result, hint};
+use crate::threads::fork::Once;
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
-use crate::hint;
-use crate::input::Input;
-use crate::interrupt::go_on;
-use crate::io::ReadAt;
-use crate::limits::Limits;
-use crate::position::{Location, Position, PositionList};
-use crate::scan_ahead::scan_ahead;
+use crate::dataset::RecordFile;
+use crate::threads::interrupt::go_on;
+use crate::io::Source;
+use crate::engine::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,8 +26,8 @@ use std::sync::Arc;
 /// What is read at opening, the same for reader and scanner.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) source: Arc<dyn ReadAt>,
-    pub(super) version: Version,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) version: Framing,
     pub(super) decoder: Decoder,
     pub(super) header: Header,
     /// Where the header block ends and the body begins; 0 in legacy files.
@@ -42,14 +38,14 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn new(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub(super) fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let decoder = Decoder::new(options, source.name())?;
         let head = source.bytes(0..source.len().min(CHUNK_BYTES))?;
-        let version = Version::of(&head);
+        let version = Framing::of(&head);
         let packed = head.starts_with(&RecordKind::Packed.magic());
         let (header, body, notices) = (Header::default(), 0, Vec::new());
         let mut opened = Opened { source, version, decoder, header, body, packed, notices };
-        if version == Version::Legacy {
+        if version == Framing::Legacy {
             opened.check_legacy_head(&head, options)?;
             return Ok(opened);
         }
@@ -102,13 +98,13 @@ impl Opened {
         let left = self.source.len().saturating_sub(offset);
         let read = |size: u64| read(offset..offset.saturating_add(size.min(left)));
         let (begun, size) = match self.version {
-            Version::Two => {
+            Framing::Two => {
                 let chunk = read(CHUNK_BYTES)?;
                 let total =
                     layout::decode_chunk(&chunk, false).and_then(|chunk| ChunkRun::begin(&chunk))?.total;
                 (chunk, CHUNK_BYTES.saturating_mul(total.into()))
             }
-            Version::Legacy => {
+            Framing::Legacy => {
                 let header = read(RECORD_HEADER as u64)?;
                 let (_, length) = legacy::decode_record_header(&header)?;
                 (header, length.saturating_add(RECORD_HEADER as u64))
@@ -167,7 +163,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub(super) fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let opened = Opened::new(source, options)?;
         let positions = options.positions.clone().map_or_else(Once::new, Once::of);
         let (trailer, cache) = (Once::new(), BlockCache::default());
@@ -263,16 +259,16 @@ impl RecordReader for Reader {
         &FORMAT
     }
 
-    fn source(&self) -> &Arc<dyn ReadAt> {
+    fn source(&self) -> &Arc<dyn Source> {
         &self.opened.source
     }
 
     fn info(&self) -> Result<Info> {
         let mut info = Info {
             version: match (self.opened.version, self.opened.packed) {
-                (Version::Two, _) => "2",
-                (Version::Legacy, false) => "1-unpacked",
-                (Version::Legacy, true) => "1-packed",
+                (Framing::Two, _) => "2",
+                (Framing::Legacy, false) => "1-unpacked",
+                (Framing::Legacy, true) => "1-packed",
             }
             .to_owned(),
             header: self.opened.header.pairs().to_vec(),

@@ -1,25 +1,23 @@
 //! The one sequential parser, for both versions.
 //!
 //! How it goes on after damage:
-//! - Version 2: every chunk begins at a multiple of its size, so a bad chunk never hides where
+//! - Framing 2: every chunk begins at a multiple of its size, so a bad chunk never hides where
 //!   the next one is. The block it belongs to is damage, with the sound chunks of that block that
 //!   follow it; scanning resumes at the next chunk that begins a block.
-//! - Version 1: a record whose length cannot be trusted ends nowhere, so the next sound record
+//! - Framing 1: a record whose length cannot be trusted ends nowhere, so the next sound record
 //!   header is searched byte by byte. A record with a sound length and a bad size list is damage
 //!   from its beginning to its end.
 //!
 //! A trailer ends the data of version 2: whatever follows it is damage as a whole.
 
-use super::block::{Block, Decoder, Version};
+use super::block::{Block, Decoder, Framing};
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, CHUNK_BYTES, CHUNK_HEADER, ChunkRun, ItemCursor};
 use super::legacy::{self, RECORD_HEADER};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::{ReadAt, Window};
-use crate::limits::Limits;
-use crate::position::Position;
-use crate::room::{copied, reserve};
+use crate::base::{Error, ErrorKind, Limits, Position, Result};
+use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::io::{Source, Window};
+use crate::base::memory::{copied, reserve};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -52,13 +50,13 @@ pub(super) struct GrailScan {
 enum Stage {
     /// Nothing read yet.
     Begin,
-    /// Version 2, at its header block.
+    /// Framing 2, at its header block.
     Header,
-    /// Version 2, header read, transformers not looked up yet.
+    /// Framing 2, header read, transformers not looked up yet.
     Transformers(Header),
-    /// Version 2, behind the header.
+    /// Framing 2, behind the header.
     Blocks,
-    /// Version 1.
+    /// Framing 1.
     Records,
     End,
 }
@@ -80,15 +78,15 @@ impl GrailScan {
 
     /// A scan of the blocks or records that begin in `range`, itself beginning with one.
     pub(super) fn part(
-        source: Arc<dyn ReadAt>,
+        source: Arc<dyn Source>,
         decoder: Decoder,
-        version: Version,
+        version: Framing,
         range: Range<u64>,
     ) -> Self {
         let window = Window::starting_at(source, range.start);
         let stage = match version {
-            Version::Two => Stage::Blocks,
-            Version::Legacy => Stage::Records,
+            Framing::Two => Stage::Blocks,
+            Framing::Legacy => Stage::Records,
         };
         Self::at(window, decoder, stage, range.end, false)
     }
@@ -155,10 +153,10 @@ impl GrailScan {
         match &self.stage {
             Stage::Begin => {
                 let head = self.window.peek(CHUNK)?;
-                self.stage = match Version::of(head) {
+                self.stage = match Framing::of(head) {
                     _ if head.is_empty() => Stage::End,
-                    Version::Two => Stage::Header,
-                    Version::Legacy => Stage::Records,
+                    Framing::Two => Stage::Header,
+                    Framing::Legacy => Stage::Records,
                 };
                 Ok(())
             }
@@ -176,7 +174,7 @@ impl GrailScan {
         }
     }
 
-    /// Version 2: the next block.
+    /// Framing 2: the next block.
     fn step_block(&mut self) -> Result<()> {
         let begin = self.window.offset();
         let verify = self.decoder.verify;
@@ -299,7 +297,7 @@ impl GrailScan {
         Ok(())
     }
 
-    /// Version 1: the next record.
+    /// Framing 1: the next record.
     fn step_record(&mut self) -> Result<()> {
         let begin = self.window.offset();
         let head = if begin >= self.limit { &[] } else { self.window.peek(RECORD_HEADER)? };
@@ -332,7 +330,7 @@ impl GrailScan {
         let span = begin..begin + end;
         match self.decoder.legacy_block(kind, &payload) {
             // Only the sizes have checksums, not the items.
-            Ok(block) => self.begin_block(span, block, Checksum::Absent),
+            Ok(block) => self.begin_block(span, block, Integrity::Absent),
             Err(error) => return self.damage_or_fail(span, error),
         }
         Ok(())
@@ -380,7 +378,7 @@ impl GrailScan {
     }
 
     fn checked(&self) -> Checksum {
-        if self.decoder.verify { Checksum::Verified } else { Checksum::Unchecked }
+        if self.decoder.verify { Integrity::Verified } else { Integrity::Unchecked }
     }
 
     fn metadata(&mut self, span: Range<u64>, content: Content) {

@@ -1,14 +1,13 @@
 //! Reading from front to back, from a position on, or one shard of a file.
 
-use super::block::Version;
+use super::block::Framing;
 use super::header::Header;
 use super::layout::{self, CHUNK_BYTES};
 use super::read::Opened;
 use super::scan::GrailScan;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Position, Result};
 use crate::format::{Event, OpenOptions, Scan};
-use crate::io::ReadAt;
-use crate::position::Position;
+use crate::io::Source;
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +55,7 @@ impl Scanner {
     ///
     /// # Errors
     /// When the header is damaged, names a transformer nobody registered, or cannot be read.
-    pub fn new(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let opened = Opened::new(source, options)?;
         let range = opened.body..u64::MAX;
         Self::over(opened, options, range)
@@ -72,7 +71,7 @@ impl Scanner {
     /// [`Unsupported`](ErrorKind::Unsupported) for legacy files, unless all of one is asked for;
     /// otherwise as [`Scanner::new`].
     pub fn new_shard(
-        source: Arc<dyn ReadAt>,
+        source: Arc<dyn Source>,
         options: &OpenOptions,
         start: i64,
         limit: i64,
@@ -82,7 +81,7 @@ impl Scanner {
             return Err(Error::invalid(format!("invalid sharding [{start},{limit}) of {of}")));
         }
         let opened = Opened::new(source, options)?;
-        if opened.version == Version::Legacy {
+        if opened.version == Framing::Legacy {
             if (start, limit, of) == (0, 1, 1) || opened.source.is_empty() {
                 return Self::over(opened, options, 0..u64::MAX);
             }
@@ -107,9 +106,9 @@ impl Scanner {
     /// Version of the format: 2, or 1 for legacy files. An empty file has none: 0.
     pub fn version(&self) -> u32 {
         match self.opened.version {
-            Version::Two => 2,
-            Version::Legacy if self.opened.source.is_empty() => 0,
-            Version::Legacy => 1,
+            Framing::Two => 2,
+            Framing::Legacy if self.opened.source.is_empty() => 0,
+            Framing::Legacy => 1,
         }
     }
 

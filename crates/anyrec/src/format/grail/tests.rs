@@ -1,15 +1,15 @@
 //! Unit tests of the layouts and of what cannot be seen from outside.
 
-use super::block::{Decoder, Version};
+use super::block::{Decoder, Framing};
 use super::cache::BlockCache;
 use super::header::{Header, TRAILER_KEY};
 use super::layout::*;
 use super::legacy::{self, RecordKind, decode_record_header, encode_record_header, find_record_header};
 use super::transform::Registry;
 use super::{Scanner, Writer};
-use crate::checksum::crc32;
-use crate::error::ErrorKind;
-use crate::format::{OpenOptions, Value, WriteOptions};
+use crate::base::checksum::crc32;
+use crate::base::{ErrorKind, Value};
+use crate::format::{OpenOptions, WriteOptions};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -181,14 +181,14 @@ fn legacy_headers_are_checked_and_found() {
 fn the_version_is_told_by_the_first_bytes() {
     let mut block = Vec::new();
     encode_block(BlockKind::Header, &[1, 2, 3, 0], &mut block).unwrap();
-    assert_eq!(Version::of(&block), Version::Two);
-    assert_eq!(Version::of(&block[..8]), Version::Two);
+    assert_eq!(Framing::of(&block), Framing::Two);
+    assert_eq!(Framing::of(&block[..8]), Framing::Two);
     block[2] ^= 1;
-    assert_eq!(Version::of(&block), Version::Two, "a sound chunk under a damaged magic");
+    assert_eq!(Framing::of(&block), Framing::Two, "a sound chunk under a damaged magic");
     block[30] ^= 1;
-    assert_eq!(Version::of(&block), Version::Legacy);
-    assert_eq!(Version::of(&legacy::PACKED_MAGIC), Version::Legacy);
-    assert_eq!(Version::of(b""), Version::Legacy);
+    assert_eq!(Framing::of(&block), Framing::Legacy);
+    assert_eq!(Framing::of(&legacy::PACKED_MAGIC), Framing::Legacy);
+    assert_eq!(Framing::of(b""), Framing::Legacy);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_withdrawn_trailer_leaves_a_file_without_one() {
         writer.withdraw_trailer().unwrap();
         writer.append(b"last").unwrap();
         assert_eq!(writer.finish().unwrap().notices, []);
-        let report = crate::verify(&path, &OpenOptions::default()).unwrap();
+        let report = crate::tasks::verify(&path, &OpenOptions::default()).unwrap();
         assert!(report.is_sound());
         let source = crate::io::open_file(&path, crate::io::Access::Auto).unwrap();
         let scanner = Scanner::new(source, &OpenOptions::default()).unwrap();

@@ -11,10 +11,12 @@
 
 use super::compression::{Flate, Zstd};
 use super::encryption::{Aes256Gcm, Key};
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result};
+use crate::io::display_name;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A reversible change of a block's bytes: compression, encryption, one's own.
@@ -32,6 +34,79 @@ pub trait Transformer: Send + Sync {
     fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>>;
 }
 
+/// A transformer by name, with its config: an entry of a file's header.
+///
+/// ```
+/// use anyrec::format::grail::Transform;
+///
+/// assert_eq!(Transform::zstd_level(9).to_string(), "zstd 9");
+/// assert_eq!(Transform::from("flate"), Transform::flate());
+/// assert_eq!(Transform::from("mine x y").config(), "x y");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Transform(String);
+
+impl Transform {
+    /// zstd at its default level.
+    pub fn zstd() -> Self {
+        Transform("zstd".to_owned())
+    }
+
+    /// zstd at a level: up to 22; a negative one is the default.
+    pub fn zstd_level(level: i32) -> Self {
+        Transform(format!("zstd {level}"))
+    }
+
+    /// Raw deflate at its default level.
+    pub fn flate() -> Self {
+        Transform("flate".to_owned())
+    }
+
+    /// Raw deflate at a level from -2 to 9.
+    pub fn flate_level(level: i32) -> Self {
+        Transform(format!("flate {level}"))
+    }
+
+    /// Encryption with the key of that id; the empty id is an id, too.
+    pub fn aes_256_gcm(key_id: &str) -> Self {
+        Self::named("aes-256-gcm", key_id)
+    }
+
+    /// A transformer of one's own ([`Registry::register`]).
+    pub fn named(name: &str, config: &str) -> Self {
+        match config {
+            "" => Transform(name.to_owned()),
+            config => Transform(format!("{name} {config}")),
+        }
+    }
+
+    /// The transformer's name.
+    pub fn name(&self) -> &str {
+        self.parts().0
+    }
+
+    /// Its config; empty where there is none.
+    pub fn config(&self) -> &str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once(' ').unwrap_or((&self.0, ""))
+    }
+}
+
+impl From<&str> for Transform {
+    fn from(entry: &str) -> Self {
+        Transform(entry.to_owned())
+    }
+}
+
+impl fmt::Display for Transform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Makes a transformer from its config string (empty where none is given).
 pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Sync>;
 
@@ -39,7 +114,7 @@ pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Syn
 ///
 /// ```
 /// use anyrec::Result;
-/// use anyrec::format::grail::transform::{Registry, Transformer};
+/// use anyrec::format::grail::{Registry, Transform, Transformer};
 /// use std::sync::Arc;
 ///
 /// struct Reverse;
@@ -55,9 +130,9 @@ pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Syn
 ///
 /// let mut registry = Registry::default();
 /// registry.register("reverse", |_config| Ok(Arc::new(Reverse)));
-/// assert_eq!(registry.get("reverse")?.encode(b"abc")?, b"cba");
-/// let packed = registry.get("zstd 3")?.encode(&[7; 1000])?;
-/// assert_eq!(registry.get("zstd")?.decode(&packed, 1 << 20)?, [7; 1000]);
+/// assert_eq!(registry.get(&"reverse".into())?.encode(b"abc")?, b"cba");
+/// let packed = registry.get(&Transform::zstd_level(3))?.encode(&[7; 1000])?;
+/// assert_eq!(registry.get(&Transform::zstd())?.decode(&packed, 1 << 20)?, [7; 1000]);
 /// # Ok::<(), anyrec::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -83,30 +158,50 @@ impl Registry {
         self
     }
 
-    /// The transformer for `"name"` or `"name config"`.
+    /// This registry with the key in a file: 32 raw bytes, or 64 hexadecimal digits. Its id is empty.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or holds something else.
+    pub fn with_key_file(self, path: &Path) -> Result<Self> {
+        let about = |error: Error| error.in_file(display_name(path));
+        let bytes = std::fs::read(path).map_err(|error| about(Error::io("cannot read the key", error)))?;
+        let digits = bytes.trim_ascii();
+        let key = if digits.len() == 64 {
+            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let pair = |pair: &[u8]| Some(digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?);
+            digits.chunks(2).map(pair).collect::<Option<Vec<u8>>>()
+        } else {
+            Some(bytes)
+        };
+        let key = key.and_then(|key| <[u8; 32]>::try_from(key).ok());
+        let key = key.ok_or_else(|| about(Error::invalid("a key file has 32 bytes or 64 hexadecimal digits")))?;
+        Ok(self.with_key("", key))
+    }
+
+    /// The transformer for a header's entry.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for a name nobody registered,
     /// [`Invalid`](ErrorKind::Invalid) for a config it cannot use or a key it does not have.
-    pub fn get(&self, entry: &str) -> Result<Arc<dyn Transformer>> {
-        self.make(entry, false)
+    pub fn get(&self, transform: &Transform) -> Result<Arc<dyn Transformer>> {
+        self.make(transform, false)
     }
 
     /// The transformers for these entries, to undo what they did. The levels of the compressors
     /// play no part in that, so whatever stands there is ignored.
-    pub(super) fn decoders(&self, entries: &[&str]) -> Result<Chain> {
+    pub(super) fn decoders(&self, entries: &[Transform]) -> Result<Chain> {
         let stages = entries.iter().map(|entry| self.make(entry, true)).collect::<Result<_>>()?;
         Ok(Chain { stages })
     }
 
     /// The transformers for these entries, to apply them.
-    pub(super) fn encoders(&self, entries: &[String]) -> Result<Chain> {
+    pub(super) fn encoders(&self, entries: &[Transform]) -> Result<Chain> {
         let stages = entries.iter().map(|entry| self.make(entry, false)).collect::<Result<_>>()?;
         Ok(Chain { stages })
     }
 
-    fn make(&self, entry: &str, decoding: bool) -> Result<Arc<dyn Transformer>> {
-        let (name, config) = entry.split_once(' ').unwrap_or((entry, ""));
+    fn make(&self, transform: &Transform, decoding: bool) -> Result<Arc<dyn Transformer>> {
+        let (name, config) = transform.parts();
         if let Some(factory) = self.own.get(name) {
             return factory(config);
         }

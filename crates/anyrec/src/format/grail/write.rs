@@ -1,14 +1,15 @@
 //! Writing version 2 files.
 
+use super::options::{self as own, Version};
 use super::header::{Header, TRAILER_KEY, TRANSFORMER_KEY};
 use super::layout::{self, BlockKind};
 use super::pipeline::Pipeline;
-use super::sink::Sink;
-use crate::error::{Error, Result};
-use crate::format::{Notice, RecordWriter, Tags, Value, WriteOptions, Written, writer::DroppedTags};
+use super::output::Output;
+use crate::base::{Error, Position, Result, Tags, Value};
+use crate::format::{Notice, RecordWriter, WriteOptions, Written};
+use crate::format::writer::DroppedTags;
 use crate::io::{AtomicFile, FileSet};
-use crate::position::Position;
-use crate::room::reserve;
+use crate::base::memory::reserve;
 use bstr::BString;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -32,18 +33,17 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// Calls come in this order: [`add_header`](Writer::add_header) any number of times, then
 /// [`append`](Writer::append), [`flush`](Writer::flush) and [`wait`](Writer::wait) as one likes,
 /// [`set_trailer`](Writer::set_trailer) at most once, [`finish`](Writer::finish). Anything else is
-/// an [`Invalid`](crate::ErrorKind::Invalid) error. A file appears under its name in `finish`.
+/// an [`Invalid`](crate::base::ErrorKind::Invalid) error. A file appears under its name in `finish`.
 ///
 /// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order; so
 /// many blocks, one that waits and the one being filled are in memory at most. A failure there is the error of
 /// a later call; after any failure every call fails.
 ///
 /// ```
-/// use anyrec::format::{Value, WriteOptions, grail};
+/// use anyrec::Value;
+/// use anyrec::format::grail::{self, Transform};
 ///
-/// let mut options = WriteOptions::default();
-/// options.transformers = vec!["zstd".to_owned()];
-/// options.trailer = true;
+/// let options = grail::WriteOptions::default().with_transformer(Transform::zstd()).with_trailer(true);
 /// let mut file = Vec::new();
 /// let mut writer = grail::Writer::new(&mut file, &options)?;
 /// writer.add_header("made by", Value::Text("an example".into()))?;
@@ -56,7 +56,7 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// # Ok::<(), anyrec::Error>(())
 /// ```
 pub struct Writer<'a> {
-    sink: Option<Sink<'a>>,
+    sink: Option<Output<'a>>,
     pipeline: Pipeline,
     /// Kind and number of items of the blocks in the pipeline, oldest first.
     in_flight: VecDeque<(BlockKind, u64)>,
@@ -91,12 +91,12 @@ impl Writer<'static> {
     /// A writer of the file `path`, which appears in [`finish`](Writer::finish).
     ///
     /// # Errors
-    /// As [`Writer::new`]; [`Exists`](crate::ErrorKind::Exists) when it is there already and may
+    /// As [`Writer::new`]; [`Exists`](crate::base::ErrorKind::Exists) when it is there already and may
     /// not be replaced.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        let mut writer = Self::over(None, options)?;
+        let mut writer = Self::over(None, &options.only()?)?;
         writer.sink =
-            Some(Sink::File(AtomicFile::create_or_stream(path, options.overwrite, options.durability)?));
+            Some(Output::File(AtomicFile::create_or_stream(path, options.overwrite, options.durability)?));
         Ok(writer)
     }
 }
@@ -107,14 +107,12 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// A transformer nobody registered, or whose config or key is missing; a setting that version
     /// 2 does not have.
-    pub fn new(stream: impl Write + Send + 'a, options: &WriteOptions) -> Result<Self> {
-        Self::over(Some(Sink::stream(stream)), options)
+    pub fn new(stream: impl Write + Send + 'a, options: &own::WriteOptions) -> Result<Self> {
+        Self::over(Some(Output::stream(stream)), options)
     }
 
-    fn over(sink: Option<Sink<'a>>, options: &WriteOptions) -> Result<Self> {
-        let allowed = ["version", "header", "transformers", "max_items", "trailer", "parallelism"];
-        options.allow_only("GRAIL version 2", &allowed)?;
-        if options.version.as_deref().is_some_and(|version| version != "2") {
+    fn over(sink: Option<Output<'a>>, options: &own::WriteOptions) -> Result<Self> {
+        if options.version != Version::Two {
             return Err(Error::invalid("this writer writes version 2"));
         }
         let chain = options.registry.encoders(&options.transformers)?;
@@ -128,7 +126,7 @@ impl<'a> Writer<'a> {
         };
         let mut header = Header::default();
         for entry in &options.transformers {
-            header.push(TRANSFORMER_KEY, Value::Text(entry.as_str().into()));
+            header.push(TRANSFORMER_KEY, Value::Text(entry.to_string().into()));
         }
         if options.trailer {
             header.push(TRAILER_KEY, Value::Bool(true));
@@ -248,7 +246,7 @@ impl<'a> Writer<'a> {
     /// was written already. For callers who learn only at the end whether there is one.
     ///
     /// # Errors
-    /// After the trailer or finish; [`Unsupported`](crate::ErrorKind::Unsupported) on a stream whose
+    /// After the trailer or finish; [`Unsupported`](crate::base::ErrorKind::Unsupported) on a stream whose
     /// header is written.
     pub fn withdraw_trailer(&mut self) -> Result<()> {
         self.require(&[State::Initial, State::Body], "withdraw the trailer")?;
@@ -263,7 +261,7 @@ impl<'a> Writer<'a> {
         let mut chunks = Vec::new();
         layout::encode_block(BlockKind::Header, &self.header_block(), &mut chunks)?;
         match &mut self.sink {
-            Some(Sink::File(file)) => file.overwrite_at(0, &chunks),
+            Some(Output::File(file)) => file.overwrite_at(0, &chunks),
             _ => Err(Error::unsupported("the header of a stream cannot be changed once it is written")),
         }
     }
@@ -291,7 +289,7 @@ impl<'a> Writer<'a> {
             notices.push(Notice::new("the header promises a trailer, but none was set"));
         }
         self.state = State::Finished;
-        let files = self.sink.take().map(Sink::complete).transpose()?.unwrap_or_default();
+        let files = self.sink.take().map(Output::complete).transpose()?.unwrap_or_default();
         Ok((Written::new(self.appended, self.offset, notices), files))
     }
 
@@ -440,7 +438,7 @@ pub(super) struct FileWriter {
 impl FileWriter {
     pub(super) fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let writer = Writer::create(path, options)?;
-        Ok(FileWriter { writer, dropped: DroppedTags::default(), bounded: options.max_items.is_none() })
+        Ok(FileWriter { writer, dropped: DroppedTags::default(), bounded: options.own::<own::WriteOptions>().max_items.is_none() })
     }
 }
 

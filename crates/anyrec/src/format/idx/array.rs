@@ -3,14 +3,14 @@
 //! The elements are converted once, on their way from the file (mapped, read or inflated) into
 //! the array: nothing holds a second copy of them.
 
+use super::options as own;
 use super::layout::Header;
 use super::read::Reader;
-use super::write::create_sink;
-use crate::error::{Error, Result};
-use crate::format::{ElementType, OpenOptions, RecordReader, WriteOptions, Written};
+use super::write::create_output;
+use crate::base::{ElementType, Error, Limits, Result};
+use crate::format::{OpenOptions, RecordReader, WriteOptions, Written};
 use crate::io::RangeRead;
-use crate::limits::Limits;
-use crate::room::{reserve, room};
+use crate::base::memory::{reserve, zeroed};
 use ndarray::{ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 use std::path::Path;
 
@@ -160,9 +160,9 @@ elements!(u8 U8, i8 I8, i16 I16, i32 I32, f32 F32, f64 F64);
 /// ```
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) where the elements have another type,
-/// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum,
-/// [`Limit`](crate::ErrorKind::Limit) where a gzipped file is too large, or what the system says.
+/// [`Invalid`](crate::base::ErrorKind::Invalid) where the elements have another type,
+/// [`Corrupt`](crate::base::ErrorKind::Corrupt) where bytes are missing or fail their checksum,
+/// [`Limit`](crate::base::ErrorKind::Limit) where a gzipped file is too large, or what the system says.
 pub fn read_array<T: Element>(path: impl AsRef<Path>, options: &OpenOptions) -> Result<ArrayD<T>> {
     Reader::open(path, options)?.array_of()
 }
@@ -178,10 +178,13 @@ pub fn write_array<T: Element, D: Dimension>(
     array: &ArrayRef<T, D>,
     options: &WriteOptions,
 ) -> Result<Written> {
-    options.allow_only("IDX array", &["gzip"])?;
+    let own: own::WriteOptions = options.only()?;
+    if own.dtype.is_some() || own.item_shape.is_some() {
+        return Err(Error::invalid("type and shape are those of the array"));
+    }
     let shape = array.shape().iter().map(|&dimension| dimension as u64).collect();
     let header = Header::new(T::TYPE, shape)?;
-    let mut sink = create_sink(path.as_ref(), options)?;
+    let mut sink = create_output(path.as_ref(), options)?;
     sink.begin(&header.encode())?;
     let mut bytes = Vec::with_capacity(CHUNK);
     let mut write = |elements: &[T]| {
@@ -246,7 +249,7 @@ impl Reader {
         self.check_whole()?;
         let (offset, length) = (self.header().length(), self.header().data_length());
         let size = Limits::check("array size", length, self.source().len() - offset, self.limits().memory)?;
-        let mut bytes = room(size).map_err(|error| error.in_file(self.source().name()))?;
+        let mut bytes = zeroed(size).map_err(|error| error.in_file(self.source().name()))?;
         self.source().read_ranges(&mut [RangeRead { offset, buffer: &mut bytes }])?;
         ArrayD::from_shape_vec(self.array_shape()?, bytes).map_err(|error| self.not_an_array(error))
     }
@@ -255,7 +258,7 @@ impl Reader {
     /// reads nothing but the header.
     ///
     /// # Errors
-    /// As [`read_array`], and [`Unsupported`](crate::ErrorKind::Unsupported) where the file is read at
+    /// As [`read_array`], and [`Unsupported`](crate::base::ErrorKind::Unsupported) where the file is read at
     /// positions and so does not lie in memory.
     pub fn view(&self) -> Result<ArrayViewD<'_, u8>> {
         self.check_type(ElementType::U8)?;
@@ -317,7 +320,7 @@ impl Reader {
             self.source().check_unchanged()?;
             return Ok(elements);
         }
-        let mut buffer = room(CHUNK.min(size))?;
+        let mut buffer = zeroed(CHUNK.min(size))?;
         let mut done = 0;
         while done < size {
             let buffer = buffer.get_mut(..CHUNK.min(size - done)).unwrap_or_default();
@@ -340,7 +343,7 @@ impl Reader {
             return Err(Limits::exceeded("array size", length, limit).in_file(self.source().name()));
         }
         let mut inflater = inflated.inflater()?;
-        let mut buffer = room(CHUNK)?;
+        let mut buffer = zeroed(CHUNK)?;
         let header = usize::try_from(begin).ok().and_then(|begin| buffer.get_mut(..begin));
         inflater.fill(header.unwrap_or_default())?;
         let mut left = length;

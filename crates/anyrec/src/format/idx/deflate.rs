@@ -7,8 +7,7 @@
 //! the elements. So nothing is put by in a second file, and the result is one ordinary member
 //! (several would be legal, but some readers stop after the first).
 
-use crate::deflate;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result, deflate};
 use crate::io::{AtomicFile, FileSet};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
@@ -21,7 +20,7 @@ const OUTPUT: usize = 1 << 16;
 
 /// A file under construction that begins with a header which is written again at the end.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(super) struct Output {
     file: AtomicFile,
     /// Length of the file so far.
     written: u64,
@@ -36,7 +35,7 @@ struct Gzip {
     output: Vec<u8>,
 }
 
-impl Sink {
+impl Output {
     pub(super) fn new(file: AtomicFile, gzip: bool) -> Result<Self> {
         let gzip = match gzip {
             true => Some(Gzip {
@@ -46,7 +45,7 @@ impl Sink {
             }),
             false => None,
         };
-        Ok(Sink { file, written: 0, gzip })
+        Ok(Output { file, written: 0, gzip })
     }
 
     /// The file's name, for messages.

@@ -11,12 +11,10 @@
 //! Nothing here holds more than one chunk of output: how much is kept is the caller's business.
 
 use super::layout::Header;
-use crate::deflate;
-use crate::error::Result;
-use crate::interrupt::go_on;
+use crate::base::{Limits, Result, deflate};
+use crate::threads::interrupt::go_on;
 use crate::io::Window;
-use crate::limits::Limits;
-use crate::room::room;
+use crate::base::memory::zeroed;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::ops::Range;
 
@@ -187,7 +185,7 @@ impl Inflater {
     /// `limits.decompressed` bytes are an error.
     ///
     /// # Errors
-    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    /// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
     pub(super) fn new(window: Window, verify: bool, limits: &Limits) -> Result<Self> {
         let decompress = deflate::decompressor().map_err(|error| error.in_file(window.name()))?;
         Ok(Inflater {
@@ -262,7 +260,7 @@ impl Inflater {
     /// # Errors
     /// As [`read`](Inflater::read).
     pub(super) fn finish(mut self) -> Result<Survey> {
-        let mut scratch = room(INPUT)?;
+        let mut scratch = zeroed(INPUT)?;
         while self.read(&mut scratch)? > 0 {
             go_on()?;
         }

@@ -2,11 +2,10 @@
 
 use super::gzip::{Inflater, Survey};
 use super::layout::Header;
-use crate::error::{Error, Result};
-use crate::fork::{Lock, Once};
-use crate::io::{RangeRead, ReadAt, Window};
-use crate::limits::Limits;
-use crate::room::reserve;
+use crate::base::{Error, Limits, Result};
+use crate::threads::fork::{Lock, Once};
+use crate::io::{RangeRead, Source, Window};
+use crate::base::memory::reserve;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
@@ -20,7 +19,7 @@ const FIRST: usize = 1 << 16;
 /// Its length is what the header promises: bytes beyond that are checked and not kept.
 #[derive(Debug)]
 pub(super) struct Inflated {
-    compressed: Arc<dyn ReadAt>,
+    compressed: Arc<dyn Source>,
     length: u64,
     verify: bool,
     limits: Limits,
@@ -38,7 +37,7 @@ pub(super) struct Content {
 }
 
 impl Inflated {
-    pub(super) fn new(compressed: Arc<dyn ReadAt>, header: &Header, verify: bool, limits: &Limits) -> Self {
+    pub(super) fn new(compressed: Arc<dyn Source>, header: &Header, verify: bool, limits: &Limits) -> Self {
         Inflated {
             compressed,
             length: header.file_length(),
@@ -116,7 +115,7 @@ impl Inflated {
     }
 }
 
-impl ReadAt for Inflated {
+impl Source for Inflated {
     fn len(&self) -> u64 {
         self.length
     }

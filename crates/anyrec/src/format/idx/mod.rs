@@ -6,19 +6,19 @@
 //! Gzipped files are recognised by their content, whatever they are called.
 //!
 //! ```
-//! use anyrec::format::idx::{Pair, Reader, Writer};
-//! use anyrec::format::{ElementType, Label, OpenOptions, RecordReader, WriteOptions};
+//! use anyrec::format::idx::{self, Pair, Writer};
+//! use anyrec::format::{OpenOptions, RecordReader, WriteOptions};
+//! use anyrec::Label;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path();
-//! let mut options = WriteOptions::default();
-//! options.item_shape = Some(vec![2, 3]);
+//! let options = WriteOptions::default().with(idx::WriteOptions::default().with_item_shape([2, 3]));
 //! let mut images = Writer::create(folder.join("train-images-idx3-ubyte.gz"), &options)?;
 //! images.append_elements(&[1u8, 2, 3, 4, 5, 6])?;
 //! images.append_elements(&[0u8; 6])?;
 //! images.finish()?;
 //!
-//! options.item_shape = Some(vec![]);
+//! let options = WriteOptions::default().with(idx::WriteOptions::default().with_item_shape([]));
 //! let mut labels = Writer::create(folder.join("train-labels-idx1-ubyte"), &options)?;
 //! labels.append_elements(&[7u8])?;
 //! labels.append_elements(&[9u8])?;
@@ -36,7 +36,9 @@ mod array;
 mod deflate;
 mod gzip;
 mod inflated;
+mod labels;
 mod layout;
+mod options;
 mod pair;
 mod read;
 mod replay;
@@ -47,17 +49,18 @@ mod write;
 mod tests;
 
 pub use array::{Array, Element, decode_number, encode_number, read_array, write_array};
+pub(crate) use labels::{LabelReader, LabelWriter};
+pub use options::WriteOptions;
 pub use layout::{Header, element_type, type_code};
 pub use pair::{Pair, partner};
 pub use read::Reader;
 pub use write::Writer;
 
 use super::{
-    Capabilities, Content, Format, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions,
+    Capabilities, Content, Format, Labels, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, Setting, SettingValue,
 };
-use crate::error::{ErrorKind, Result};
-use crate::io::{MemorySource, ReadAt, Window};
-use crate::limits::Limits;
+use crate::base::{ErrorKind, Limits, Result};
+use crate::io::{MemorySource, Source, Window};
 use bytes::Bytes;
 use gzip::{Inflater, is_gzip};
 use layout::MAX_HEADER;
@@ -96,7 +99,8 @@ impl Format for Idx {
             random_access: true,
             streamable: true,
             keys: false,
-            labels: false,
+            labels: Labels::Beside,
+            wants_count: false,
             fixed_size: true,
             // What a header can say; `Header::new` refuses more.
             max_record: i64::MAX.unsigned_abs(),
@@ -122,20 +126,40 @@ impl Format for Idx {
     }
 
     /// Type and shape of its records; whether it is gzipped is for the new file's name to say.
-    fn options_like(&self, _head: &[u8], contents: &[Content]) -> WriteOptions {
+    fn options_like(
+        &self,
+        _head: &[u8],
+        contents: &[Content],
+        _open: &OpenOptions,
+    ) -> super::WriteOptions {
         let shape = contents.iter().find_map(|content| match content {
             Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
             _ => None,
         });
         let (dtype, item_shape) = shape.unzip();
-        WriteOptions { dtype, item_shape, ..WriteOptions::default() }
+        super::WriteOptions::default().with(WriteOptions { dtype, item_shape, gzip: None })
     }
 
-    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+    fn inherit(&self, options: &mut super::WriteOptions, like: &super::WriteOptions) {
+        let (mut own, like): (WriteOptions, WriteOptions) = (options.own(), like.own());
+        own.dtype = own.dtype.or(like.dtype);
+        own.item_shape = own.item_shape.or(like.item_shape);
+        options.set(own);
+    }
+
+    fn write_settings(&self) -> &'static [Setting] {
+        options::WRITE
+    }
+
+    fn set_write(&self, options: &mut super::WriteOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_write(options, name, value)
+    }
+
+    fn open(&self, source: Arc<dyn Source>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
         Ok(Box::new(Reader::new(source, options)?))
     }
 
-    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+    fn create(&self, path: &Path, options: &super::WriteOptions) -> Result<Box<dyn RecordWriter>> {
         Ok(Box::new(Writer::create(path, options)?))
     }
 

@@ -6,10 +6,9 @@
 
 use super::array::numbers;
 use super::read::Reader;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, Info, Label, OpenOptions, RecordReader, Tags};
-use crate::io::ReadAt;
-use crate::position::{Location, Position};
+use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags};
+use crate::format::{Format, Info, OpenOptions, RecordReader};
+use crate::io::Source;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -221,7 +220,7 @@ impl RecordReader for Pair {
         self.images.format()
     }
 
-    fn source(&self) -> &Arc<dyn ReadAt> {
+    fn source(&self) -> &Arc<dyn Source> {
         self.images.source()
     }
 

@@ -10,13 +10,10 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Once;
-use crate::format::{Format, Info, Label, Notice, OpenOptions, RecordReader};
-use crate::hint;
-use crate::io::{Access, ReadAt, Window, open_file};
-use crate::limits::Limits;
-use crate::position::{Location, Plain, Position};
+use crate::base::{Error, ErrorKind, Label, Limits, Location, Plain, Position, Result, hint};
+use crate::threads::fork::Once;
+use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
+use crate::io::{Access, Source, Window, open_file};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -43,7 +40,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Reader {
     /// The plain file, or the plain form of a gzipped one.
-    source: Arc<dyn ReadAt>,
+    source: Arc<dyn Source>,
     /// The same, where the file is gzipped.
     inflated: Option<Arc<Inflated>>,
     header: Header,
@@ -63,7 +60,7 @@ impl Reader {
     /// Opens a file on disk.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
+    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         Self::new(open_file(path.as_ref(), options.access)?, options)
     }
@@ -72,8 +69,8 @@ impl Reader {
     /// when they are asked for.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
-    pub fn new(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
+    pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let (header, compressed) = read_header(&source, &options.limits)?;
         let inflated = compressed
             .then(|| Arc::new(Inflated::new(source.clone(), &header, options.verify, &options.limits)));
@@ -105,7 +102,7 @@ impl Reader {
     /// mapped, see [`Dataset::lend`](crate::Dataset::lend).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
     pub fn data(&self) -> Result<Bytes> {
         self.source.check_unchanged()?;
         self.check_whole()?;
@@ -268,7 +265,7 @@ impl Reader {
 }
 
 /// Reads a header, through gzip if need be, and says whether it was.
-fn read_header(source: &Arc<dyn ReadAt>, limits: &Limits) -> Result<(Header, bool)> {
+fn read_header(source: &Arc<dyn Source>, limits: &Limits) -> Result<(Header, bool)> {
     let mut window = Window::new(source.clone());
     let head = window.peek(MAX_HEADER)?;
     let compressed = is_gzip(head);
@@ -295,7 +292,7 @@ impl RecordReader for Reader {
 
     /// The plain file, or the uncompressed form of a gzipped one (of the length the header
     /// promises).
-    fn source(&self) -> &Arc<dyn ReadAt> {
+    fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 

@@ -1,9 +1,8 @@
 //! Gzip under a scan: compressed bytes that can be read twice, uncompressed ones as a stream.
 
 use super::gzip::{Inflater, Survey};
-use crate::error::{Error, Result};
-use crate::io::{ReadAt, Window};
-use crate::limits::Limits;
+use crate::base::{Error, Limits, Result};
+use crate::io::{Source, Window};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +13,7 @@ const SPOOL: usize = 1 << 20;
 /// A compressed file that can be read more than once.
 #[derive(Debug)]
 pub(super) enum Replay {
-    Source(Arc<dyn ReadAt>),
+    Source(Arc<dyn Source>),
     /// A stream that was put by, and its name.
     Spooled(String, File),
 }

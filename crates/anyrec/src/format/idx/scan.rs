@@ -18,11 +18,9 @@ use super::gzip::{Inflater, Stretch, Survey, is_gzip};
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::read::left_over;
 use super::replay::{GzipStream, Progress, Replay};
-use crate::error::Result;
-use crate::format::{Checksum, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::base::{Limits, Position, Result};
+use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
-use crate::limits::Limits;
-use crate::position::Position;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -302,9 +300,9 @@ impl IdxScan {
     /// What is known about the integrity of the record at `span` of the uncompressed file.
     fn checksum(&self, span: &Range<u64>) -> Checksum {
         match (&self.gzip, self.survey()) {
-            (Some(_), Some(survey)) if span.end <= survey.complete => Checksum::Verified,
-            (Some(_), None) => Checksum::Unchecked,
-            _ => Checksum::Absent,
+            (Some(_), Some(survey)) if span.end <= survey.complete => Integrity::Verified,
+            (Some(_), None) => Integrity::Unchecked,
+            _ => Integrity::Absent,
         }
     }
 

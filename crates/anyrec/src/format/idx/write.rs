@@ -1,11 +1,12 @@
 //! Writing an IDX file record by record.
 
+use super::options as own;
 use super::array::Element;
-use super::deflate::Sink;
+use super::deflate::Output;
 use super::layout::{Header, MAX_EMPTY_RECORDS};
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{ElementType, Error, ErrorKind, Result, Tags};
 use crate::format::writer::DroppedTags;
-use crate::format::{ElementType, RecordWriter, Tags, WriteOptions, Written};
+use crate::format::{RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
 use std::path::Path;
 
@@ -32,7 +33,7 @@ use std::path::Path;
 /// ```
 #[derive(Debug)]
 pub struct Writer {
-    sink: Sink,
+    sink: Output,
     dtype: ElementType,
     /// The header as it would be if no more records came; `None` until the first record tells
     /// the shape.
@@ -53,13 +54,13 @@ impl Writer {
     /// system says.
     pub fn create(path: impl AsRef<Path>, options: &WriteOptions) -> Result<Self> {
         let path = path.as_ref();
-        options.allow_only("IDX", &["dtype", "item_shape", "gzip"])?;
-        let dtype = options.dtype.unwrap_or(ElementType::U8);
-        let header = match &options.item_shape {
+        let own: own::WriteOptions = options.only()?;
+        let dtype = own.dtype.unwrap_or(ElementType::U8);
+        let header = match &own.item_shape {
             Some(item_shape) => Some(header(dtype, 0, item_shape)?),
             None => None,
         };
-        let mut sink = create_sink(path, options)?;
+        let mut sink = create_output(path, options)?;
         if let Some(header) = &header {
             sink.begin(&header.encode())?;
         }
@@ -182,8 +183,8 @@ fn header(dtype: ElementType, count: u64, item_shape: &[u64]) -> Result<Header> 
 }
 
 /// The file, gzipped if the options or else its name say so.
-pub(super) fn create_sink(path: &Path, options: &WriteOptions) -> Result<Sink> {
+pub(super) fn create_output(path: &Path, options: &WriteOptions) -> Result<Output> {
     let named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     let file = AtomicFile::create(path, options.overwrite, options.durability)?;
-    Sink::new(file, options.gzip.unwrap_or(named_gzip))
+    Output::new(file, options.only::<own::WriteOptions>()?.gzip.unwrap_or(named_gzip))
 }

@@ -1,19 +1,18 @@
 //! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
 
+use super::options::{self as own, IndexFile};
 use super::index_file::{Index, LOST_OFFSET, show};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{IndexFile, Notice, OpenOptions};
-use crate::hint;
-use crate::io::{Access, ReadAt, display_name};
-use crate::position::{Position, PositionList};
+use crate::base::{Error, ErrorKind, Position, PositionList, Result, hint};
+use crate::format::{Notice, OpenOptions};
+use crate::io::{Access, Source, display_name};
 use std::path::{Path, PathBuf};
 
 /// The index file's path: the one named in the options, or the one beside the file if there is.
 ///
 /// # Errors
 /// What the system says about a named file that is not there.
-pub(super) fn index_path(source: &dyn ReadAt, options: &OpenOptions) -> Result<Option<PathBuf>> {
-    match &options.index_file {
+pub(super) fn index_path(source: &dyn Source, options: &OpenOptions) -> Result<Option<PathBuf>> {
+    match &options.own::<own::OpenOptions>().index_file {
         IndexFile::None => Ok(None),
         IndexFile::At(path) => match path.metadata() {
             Ok(_) => Ok(Some(path.clone())),
@@ -38,7 +37,7 @@ pub(super) fn name(path: &Path) -> String {
 }
 
 /// The index file, if it belongs to the file that is open: both may have been replaced meanwhile.
-pub(super) fn load(source: &dyn ReadAt, path: &Path, access: Access) -> Result<Index> {
+pub(super) fn load(source: &dyn Source, path: &Path, access: Access) -> Result<Index> {
     let index = Index::load(path, access, None);
     // Index files get their names after their data: where the data still has its name now, the
     // index read before this is not a newer one.
@@ -48,7 +47,7 @@ pub(super) fn load(source: &dyn ReadAt, path: &Path, access: Access) -> Result<I
 
 /// What is wrong with the index file, in the light of where the records are.
 pub(super) fn check(
-    source: &dyn ReadAt,
+    source: &dyn Source,
     options: &OpenOptions,
     positions: &PositionList,
 ) -> Result<Vec<Notice>> {

@@ -11,8 +11,7 @@
 //! an `f32` holds them exactly only up to 2^24. Nothing in a file says that there are headers at
 //! all, or which form: that is for the image survey to judge.
 
-use crate::error::{Error, Result};
-use crate::format::{Label, Tags};
+use crate::base::{Error, Label, Result, Tags};
 
 /// How labels are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -64,7 +63,7 @@ fn narrowed(label: f64) -> f32 {
 /// Label and ids of an image record.
 ///
 /// ```
-/// use anyrec::format::Label;
+/// use anyrec::Label;
 /// use anyrec::format::mxnet::{ImageHeader, LabelWidth};
 ///
 /// let header = ImageHeader::new(Label::Array(vec![4.0, 5.5]), 7);
@@ -108,7 +107,7 @@ impl ImageHeader {
     /// The header and its labels, as they stand in front of a payload.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a single finite label past the range of `f32`
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a single finite label past the range of `f32`
     /// (an array's would become infinite, as in the original), or more than 2^32 - 1 labels.
     pub fn to_bytes(&self, width: LabelWidth) -> Result<Vec<u8>> {
         let (scalar, array) = match &self.label {
@@ -164,7 +163,7 @@ impl ImageHeader {
     /// Header and payload of a record.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when the record is shorter than a header and the
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when the record is shorter than a header and the
     /// labels it promises.
     pub fn unpack(record: &[u8], width: LabelWidth) -> Result<(Self, &[u8])> {
         let Some((flag, rest)) = record.split_at_checked(width.header_size()).and_then(|(header, rest)| {

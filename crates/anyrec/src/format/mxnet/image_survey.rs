@@ -5,12 +5,12 @@
 //! records (`Survey`).
 
 use super::image_header::{ImageHeader, LabelWidth};
-use crate::format::{Label, Tags};
+use crate::base::{Label, Tags};
 
 /// Whether a record, looked at alone, seems to begin with an image header of either width.
 ///
 /// ```
-/// use anyrec::format::Label;
+/// use anyrec::Label;
 /// use anyrec::format::mxnet::{ImageHeader, LabelWidth, looks_like_image_record};
 ///
 /// let record = ImageHeader::new(Label::Scalar(3.0), 17).pack(b"\xff\xd8\xff\xe0...", LabelWidth::Narrow)?;

@@ -13,11 +13,10 @@
 //! Keys are whole numbers, or text for those who chose that. Offsets are not held against the
 //! data file here; [`Index::get`] answers what the file says.
 
-use crate::error::{Error, Result};
-use crate::fork::Once;
-use crate::format::Key;
+use crate::base::{Error, Key, Result};
+use crate::threads::fork::Once;
 use crate::io::{Access, open_file};
-use crate::room::check_room;
+use crate::base::memory::check_available;
 use bstr::{BStr, BString, ByteSlice};
 use std::path::Path;
 
@@ -42,7 +41,7 @@ impl KeyType {
     /// number 7 is the text `7`.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a text that is no number.
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a text that is no number.
     pub fn apply(self, key: &Key) -> Result<Key> {
         match (self, key) {
             (KeyType::Int, Key::Text(text)) => parse_int(text)
@@ -57,7 +56,7 @@ impl KeyType {
 /// An index file, in memory.
 ///
 /// ```
-/// use anyrec::format::Key;
+/// use anyrec::Key;
 /// use anyrec::format::mxnet::Index;
 ///
 /// let index = Index::parse("train.idx", b"0\t0\r\n7\t1548\n7\t4804", None)?;
@@ -113,7 +112,7 @@ impl Index {
     /// are numbers if all of them are, else text.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be
+    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the number of the first line that cannot be
     /// read.
     pub fn parse(name: &str, text: &[u8], key_type: Option<KeyType>) -> Result<Self> {
         let failed = |(line, error): (u64, Error)| {
@@ -147,7 +146,7 @@ impl Index {
         let source = open_file(path, access)?;
         let text = source.view(0..source.len())?;
         let entries = memchr::memchr_iter(b'\n', &text).count();
-        check_room(entries.saturating_mul(ENTRY)).map_err(|error| error.in_file(source.name()))?;
+        check_available(entries.saturating_mul(ENTRY)).map_err(|error| error.in_file(source.name()))?;
         let parsed = Self::parse(source.name(), &text, key_type);
         source.check_unchanged().and(parsed)
     }
@@ -224,7 +223,7 @@ impl Index {
     /// Adds an entry at the end; the key is converted to the index's type.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that is not of the type, or that a line
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that is not of the type, or that a line
     /// cannot hold.
     pub fn push(&mut self, key: &Key, offset: u64) -> Result<()> {
         match self.key_type().apply(key)? {
@@ -376,7 +375,7 @@ impl Index {
     /// The text of the file, byte for byte as the original writes it.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that a line cannot hold (possible only
+    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that a line cannot hold (possible only
     /// for one that was read from a file nobody could have written).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
@@ -410,7 +409,7 @@ pub(super) fn looks_like_index(path: &Path) -> bool {
 /// Adds the line of one record to the text of an index file.
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) for a key that could not be read back.
+/// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that could not be read back.
 pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
     match key {
         Key::Int(number) => match u64::try_from(*number) {

@@ -18,7 +18,7 @@
 //! record begins ([`Walk::where_a_record_begins`]) is a middle or last part a fault too: it would
 //! pass off the rest of a record as all of it.
 
-use crate::room::reserve;
+use crate::base::memory::reserve;
 use memchr::memmem::Finder;
 use std::borrow::Cow;
 use std::fmt;
@@ -442,12 +442,12 @@ pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
 /// `scratch`. More may follow it in `bytes`: it ends where its last part does.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
 pub fn join_into<'a>(
     bytes: &'a [u8],
     outline: &Outline,
     scratch: &'a mut Vec<u8>,
-) -> crate::Result<&'a [u8]> {
+) -> crate::base::Result<&'a [u8]> {
     if outline.parts == 1 {
         return Ok(payloads(bytes, outline).next().unwrap_or_default());
     }
@@ -467,7 +467,7 @@ pub fn join_into<'a>(
 ///
 /// # Errors
 /// As [`join_into`].
-pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> crate::Result<Cow<'a, [u8]>> {
+pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> crate::base::Result<Cow<'a, [u8]>> {
     if outline.parts == 1 {
         return Ok(Cow::Borrowed(payloads(bytes, outline).next().unwrap_or_default()));
     }

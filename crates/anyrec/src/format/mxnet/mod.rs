@@ -13,6 +13,7 @@ mod index_file;
 mod insightface;
 mod layout;
 mod list_file;
+mod options;
 mod read;
 mod rebuild;
 mod scan;
@@ -24,6 +25,7 @@ pub use image_survey::{guess_label_width, guess_tags, looks_like_image_record};
 pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
 pub use insightface::{FaceImage, Identity, InsightFace, Property};
 pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};
+pub use options::{IndexFile, OpenOptions, WriteOptions};
 pub use list_file::{ListEntry, list_lines, parse_list, write_list};
 pub use read::Reader;
 pub use rebuild::{KeySource, Rebuilt};
@@ -32,12 +34,11 @@ pub use split::{byte_range, split_by_bytes, split_by_records};
 pub use write::Writer;
 
 use super::{
-    Capabilities, Format, Likeness, Notice, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions,
+    BuiltIndex, Capabilities, Format, Labels, Likeness, Notice, RecordReader, RecordWriter, Scan, Setting, SettingValue,
 };
-use crate::error::Result;
-use crate::io::{ReadAt, Window};
-use crate::position::PositionList;
-use std::path::Path;
+use crate::base::{PositionList, Result, Tags};
+use crate::io::{Source, Window};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// MXNet RecordIO.
@@ -67,7 +68,8 @@ impl Format for Mxnet {
             random_access: false,
             streamable: true,
             keys: true,
-            labels: true,
+            labels: Labels::InRecord,
+            wants_count: false,
             fixed_size: false,
             max_record: MAX_RECORD,
         }
@@ -85,23 +87,57 @@ impl Format for Mxnet {
         }
     }
 
-    fn open(&self, source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+    fn open(&self, source: Arc<dyn Source>, options: &super::OpenOptions) -> Result<Box<dyn RecordReader>> {
         Ok(Box::new(Reader::open(source, options)?))
     }
 
-    fn create(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn RecordWriter>> {
+    fn create(&self, path: &Path, options: &super::WriteOptions) -> Result<Box<dyn RecordWriter>> {
         Ok(Box::new(Writer::create(path, options)?))
     }
 
-    fn scan(&self, window: Window, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+    fn scan(&self, window: Window, options: &super::OpenOptions) -> Result<Box<dyn Scan>> {
         Ok(Box::new(RecordScan::new(window, options)))
+    }
+
+    fn tags(&self, record: &[u8]) -> Tags {
+        guess_tags(record)
+    }
+
+    fn index_file_for(&self, data: &Path) -> Option<PathBuf> {
+        Some(data.with_extension("idx"))
+    }
+
+    fn build_index(
+        &self,
+        scan: &mut dyn Scan,
+        output: &Path,
+        options: &super::OpenOptions,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<BuiltIndex> {
+        Index::rebuild(scan, progress)?.into_file(output, options.access)
+    }
+
+    fn open_settings(&self) -> &'static [Setting] {
+        options::OPEN
+    }
+
+    fn set_open(&self, options: &mut super::OpenOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_open(options, name, value)
+    }
+
+    fn write_settings(&self) -> &'static [Setting] {
+        options::WRITE
+    }
+
+    fn set_write(&self, options: &mut super::WriteOptions, name: &str, value: &SettingValue) -> Result<()> {
+        options::set_write(options, name, value)
     }
 
     /// Whether the index file says where the records are.
     fn check_companions(
         &self,
-        source: &Arc<dyn ReadAt>,
-        options: &OpenOptions,
+        source: &Arc<dyn Source>,
+        options: &super::OpenOptions,
         positions: &PositionList,
     ) -> Result<Vec<Notice>> {
         companions::check(source.as_ref(), options, positions)

@@ -15,12 +15,12 @@
 //!
 //! An index file that has records where none begin belongs to other data, or the data was cut
 //! short. It numbers the records all the same, so that the intact ones are found; reading one that
-//! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
+//! is not where the index file says is an error of kind [`Stale`](crate::base::ErrorKind::Stale).
 //!
 //! A record ends where its own last part does, never where the next position is: positions say where
 //! records begin, and something else may lie before the next (a record that the index file leaves
 //! out, damage). A record that reaches past the next position of an index file contradicts it: also
-//! an error of kind [`Stale`](crate::ErrorKind::Stale).
+//! an error of kind [`Stale`](crate::base::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
@@ -28,14 +28,12 @@ use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, Walk};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
-use crate::error::{Error, ErrorKind, Result};
-use crate::fork::{Lock, Once};
-use crate::format::{Damage, Format, Info, Key, Notice, OpenOptions, RecordReader, Tags};
-use crate::hint;
-use crate::interrupt::go_on_at;
-use crate::io::{RangeRead, ReadAt, Window, bring_near};
-use crate::limits::Limits;
-use crate::position::{Location, Plain, Position, PositionList};
+use crate::base::{Error, ErrorKind, Key, Limits, Location, Plain, Position, PositionList, Result, Tags, hint};
+use crate::threads::fork::{Lock, Once};
+use crate::format::{Damage, Format, Info, Notice, OpenOptions, RecordReader};
+use crate::threads::interrupt::go_on_at;
+use crate::io::{RangeRead, Source, Window};
+use crate::base::verified_copy::prefetch;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -81,7 +79,7 @@ const LONG_STRETCH: u64 = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct Reader {
-    source: Arc<dyn ReadAt>,
+    source: Arc<dyn Source>,
     options: OpenOptions,
     index_path: Option<PathBuf>,
     index: Once<Option<Index>>,
@@ -118,7 +116,7 @@ impl Reader {
     ///
     /// # Errors
     /// When an index file was named that is not there.
-    pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let index_path = companions::index_path(source.as_ref(), options)?;
         Ok(Reader {
             source,
@@ -543,7 +541,7 @@ impl RecordReader for Reader {
         &FORMAT
     }
 
-    fn source(&self) -> &Arc<dyn ReadAt> {
+    fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
@@ -607,7 +605,7 @@ impl RecordReader for Reader {
         let Some(Ok(numbering)) = self.numbering.get() else { return None };
         let (position, next) = numbering.positions.get_with_next(index)?;
         let begin = usize::try_from(position.frame).ok()?;
-        bring_near(self.source.as_slice()?.get(begin..)?, 1);
+        prefetch(self.source.as_slice()?.get(begin..)?, 1);
         let length = self.source.len();
         Some(position.frame..next.unwrap_or(length).min(length))
     }
@@ -628,12 +626,16 @@ impl RecordReader for Reader {
         }
     }
 
+    fn key(&self, position: Position) -> Result<Option<Key>> {
+        Ok(self.index()?.and_then(|index| index.key_at(position.frame)))
+    }
+
     fn tags(&self, _index: u64, position: Position, record: &[u8]) -> Result<Tags> {
         let mut tags = match self.label_width()? {
             Some(width) => ImageHeader::tags(record, width),
             None => Tags::none(),
         };
-        tags.key = self.index()?.and_then(|index| index.key_at(position.frame));
+        tags.key = self.key(position)?;
         Ok(tags)
     }
 }

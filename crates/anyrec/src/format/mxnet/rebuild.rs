@@ -9,8 +9,10 @@
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
 use super::index_file::{Index, KeyType};
-use crate::error::Result;
-use crate::format::{Event, Key, Scan};
+use crate::base::{Key, Result};
+use crate::format::{BuiltIndex, Event, Scan};
+use crate::io::Access;
+use std::path::Path;
 
 /// Where the keys of a rebuilt index come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,21 @@ pub struct Rebuilt {
     pub reason: String,
     /// How many stretches of the file hold no intact record.
     pub damaged_stretches: u64,
+}
+
+impl Rebuilt {
+    /// The file to write to `output`, and what there is to say about it.
+    pub(super) fn into_file(self, output: &Path, access: Access) -> Result<BuiltIndex> {
+        let mut reason = self.reason;
+        // What cannot be read has no keys to compare.
+        let old = output.is_file().then(|| Index::load(output, access, None).ok()).flatten();
+        if let Some(changed @ 1..) = old.map(|old| self.index.keys_unlike(&old)) {
+            let records = if changed == 1 { "1 record".to_owned() } else { format!("{changed} records") };
+            reason.push_str(&format!("; {records} had another key in the index file that was replaced"));
+        }
+        let records = self.index.len() as u64;
+        Ok(BuiltIndex::new(self.index.to_bytes()?, records, reason, self.damaged_stretches))
+    }
 }
 
 impl Index {

@@ -12,12 +12,9 @@
 use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
 };
-use crate::batch::Batch;
-use crate::error::{Error, Result};
-use crate::format::{Checksum, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::base::{Batch, Error, Limits, Position, Result};
+use crate::format::{Integrity, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
-use crate::limits::Limits;
-use crate::position::Position;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -252,7 +249,7 @@ impl RecordScan {
         self.taken = outline.span;
         self.records += 1;
         let position = Position::of_frame(begin);
-        Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }))
+        Ok(Event::Record(ScannedRecord { position, span, integrity: Integrity::Absent, data }))
     }
 }
 
@@ -283,7 +280,7 @@ impl Scan for RecordScan {
             let Some(data) = part.payload(frame) else {
                 return Err(Error::corrupt("the file was cut short while it was read").at(begin));
             };
-            return Ok(Event::Record(ScannedRecord { position, span, checksum: Checksum::Absent, data }));
+            return Ok(Event::Record(ScannedRecord { position, span, integrity: Integrity::Absent, data }));
         }
         match self.walk()? {
             Step::Record(outline) => {

@@ -6,15 +6,16 @@
 //! goes for an index file that is there already, too. It is removed when the data is replaced, and
 //! where nothing may be overwritten no data is put beside it.
 
+use super::options::{self as own, IndexFile};
 use super::companions;
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::guess_label_width;
 use super::index_file::{append_line, looks_like_index};
 use super::layout::{self, MAX_RECORD, PartHeader};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{IndexFile, Key, Label, Notice, RecordWriter, Tags, WriteOptions, Written};
+use crate::base::{Error, ErrorKind, Key, Label, Result, Tags};
+use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet, Obsolete};
-use crate::room::reserve;
+use crate::base::memory::reserve;
 use std::path::{Path, PathBuf};
 
 /// Up to here an `f32` holds every whole number.
@@ -96,7 +97,7 @@ impl Writer {
     /// # Errors
     /// [`Exists`](ErrorKind::Exists), a setting of another format, or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        options.allow_only("mxnet", &["index_file", "wide_labels"])?;
+        let own: own::WriteOptions = options.only()?;
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
         let beside = || {
             companions::beside(path).ok_or_else(|| {
@@ -104,7 +105,7 @@ impl Writer {
             })
         };
         let all = |index: &Path| Self::index_output(index, path, options).map(IndexOutput::All);
-        let index = match &options.index_file {
+        let index = match &own.index_file {
             Some(IndexFile::Beside) if file.is_stream() => {
                 return Err(Error::invalid("is a device or a pipe: no index file can stand beside it")
                     .in_file(file.name()));
@@ -119,7 +120,7 @@ impl Writer {
             true => None,
             false => Self::find_old_index(path, options)?,
         };
-        let label_width = if options.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
+        let label_width = if own.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
         Ok(Writer {
             file,
             offset: 0,
@@ -363,12 +364,12 @@ impl RecordWriter for Writer {
         /// Room for headers and a usual line of the index file.
         const MORE: usize = 256;
         let line = match &self.index {
-            IndexOutput::All(index) | IndexOutput::Keyed(index) => MORE < index.room(),
+            IndexOutput::All(index) | IndexOutput::Keyed(index) => MORE < index.free(),
             IndexOutput::WithFirstKey(_) => false,
             IndexOutput::None => true,
         };
         // Cut at every fourth byte, a record takes three times its size.
-        line && size.saturating_mul(3).saturating_add(MORE) < self.file.room()
+        line && size.saturating_mul(3).saturating_add(MORE) < self.file.free()
     }
 
     fn complete(self: Box<Self>) -> Result<(Written, FileSet)> {

@@ -19,10 +19,9 @@
 mod ways;
 
 use super::faults::FaultySource;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, PositionList, Result};
 use crate::format::{Damage, Event, Format, OpenOptions};
-use crate::io::{Access, MemorySource, RangeRead, ReadAt, Window, open_file};
-use crate::position::PositionList;
+use crate::io::{Access, MemorySource, RangeRead, Source, Window, open_file};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
@@ -74,7 +73,7 @@ impl Tally {
 /// The first disagreement, as a sentence.
 pub fn compare(
     format: &'static dyn Format,
-    sources: &[(&str, Arc<dyn ReadAt>)],
+    sources: &[(&str, Arc<dyn Source>)],
     options: &OpenOptions,
     threads: bool,
 ) -> std::result::Result<Tally, String> {
@@ -141,7 +140,7 @@ pub fn compare_with_index_file(
 
 /// The bytes in memory: looked at in place, as mapped files are; read in blocks, as an iteration that
 /// copies reads mapped files; and by positional reads.
-pub fn memory_sources(data: &[u8]) -> Vec<(&'static str, Arc<dyn ReadAt>)> {
+pub fn memory_sources(data: &[u8]) -> Vec<(&'static str, Arc<dyn Source>)> {
     let inner = MemorySource::new("file", data.to_vec());
     vec![
         ("in memory", Arc::new(inner.clone())),
@@ -154,7 +153,7 @@ pub fn memory_sources(data: &[u8]) -> Vec<(&'static str, Arc<dyn ReadAt>)> {
 ///
 /// # Errors
 /// What the system says.
-pub fn file_sources(path: &Path) -> Result<Vec<(&'static str, Arc<dyn ReadAt>)>> {
+pub fn file_sources(path: &Path) -> Result<Vec<(&'static str, Arc<dyn Source>)>> {
     let kinds = [("mapped", Access::Mapped), ("auto", Access::Auto), ("positional", Access::Positional)];
     kinds.into_iter().map(|(called, access)| Ok((called, open_file(path, access)?))).collect()
 }
@@ -172,12 +171,12 @@ pub fn check_failing_disk(
     options: &OpenOptions,
 ) -> std::result::Result<u64, String> {
     let mut failed = 0;
-    let sound: Arc<dyn ReadAt> = Arc::new(FaultySource::new(data.to_vec(), u64::MAX));
+    let sound: Arc<dyn Source> = Arc::new(FaultySource::new(data.to_vec(), u64::MAX));
     let plain = Plain::of(format, &sound, options);
     for road in ROADS {
         // Each has a source of its own, as reads are counted.
         let walk = |fail_at| {
-            let source: Arc<dyn ReadAt> = Arc::new(FaultySource::new(data.to_vec(), fail_at));
+            let source: Arc<dyn Source> = Arc::new(FaultySource::new(data.to_vec(), fail_at));
             (road.walk)(&Subject { format, source: &source, options, plain: &plain, indexed: false })
         };
         let whole = walk(u64::MAX);
@@ -241,7 +240,7 @@ impl Step {
     fn show(&self) -> String {
         match self {
             Step::Record(record) => {
-                format!("a record of {} bytes ({:08x})", record.len(), crate::checksum::crc32(record))
+                format!("a record of {} bytes ({:08x})", record.len(), crate::base::checksum::crc32(record))
             }
             Step::Failed(kind, text) => format!("{kind:?}, {text}"),
         }
@@ -284,7 +283,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn of(format: &dyn Format, source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Plain {
+    fn of(format: &dyn Format, source: &Arc<dyn Source>, options: &OpenOptions) -> Plain {
         let (steps, positions, damage) = (Vec::new(), PositionList::new(), Vec::new());
         let mut plain = Plain { steps, positions, damage, gave_up: false };
         let scan = format.scan(Window::new(source.clone()), options);
@@ -392,7 +391,7 @@ struct Disguised {
     in_memory: bool,
 }
 
-impl ReadAt for Disguised {
+impl Source for Disguised {
     fn len(&self) -> u64 {
         self.inner.len()
     }

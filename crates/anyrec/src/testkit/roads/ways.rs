@@ -1,16 +1,14 @@
 //! The roads themselves: each gives a step for every record, or every number.
 
 use super::{CLAIMED, Kind, Plain, Step, Walked};
-use crate::batch::Batch;
-use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Event, Format, OpenOptions, Scan, read_batch};
-use crate::input::Input;
-use crate::io::{ReadAt, Window};
-use crate::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions, Selection};
-use crate::scan_ahead::scan_ahead_in_parts;
-use crate::sequence::Records;
-use crate::verify::verify_in_parts;
+use crate::base::{Batch, Error, ErrorKind, Result};
+use crate::dataset::{Dataset, RecordFile, Selection};
+use crate::format::{Event, Format, OpenOptions, Scan};
+use crate::engine::{Records, read_batch};
+use crate::io::{Source, Window};
+use crate::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions};
+use crate::engine::scan_ahead_in_segments;
+use crate::tasks::verify::verify_in_segments;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -82,7 +80,7 @@ pub(super) const ROADS: &[Road] = &[
 /// What a road is walked over.
 pub(super) struct Subject<'a> {
     pub(super) format: &'static dyn Format,
-    pub(super) source: &'a Arc<dyn ReadAt>,
+    pub(super) source: &'a Arc<dyn Source>,
     pub(super) options: &'a OpenOptions,
     pub(super) plain: &'a Plain,
     /// A companion file says where the records are.
@@ -108,7 +106,7 @@ impl Subject<'_> {
 
     fn scan_parts(&self, part: u64, take: fn(Box<dyn Scan>, &str) -> Vec<Step>) -> Walked {
         let options = OpenOptions { threads: THREADS, ..self.options.clone() };
-        let scan = scan_ahead_in_parts(Input::over(self.source.clone(), self.format), &options, part);
+        let scan = scan_ahead_in_segments(self.format, Window::new(self.source.clone()), &options, part);
         Ok(scan.map_or_else(|error| vec![error.into()], |scan| take(scan, self.source.name())))
     }
 
@@ -122,7 +120,7 @@ impl Subject<'_> {
 
     fn verify(&self, threads: usize, part: u64) -> Walked {
         let options = OpenOptions { threads, ..self.options.clone() };
-        let report = match verify_in_parts(self.source, self.format, &options, part, &mut |_| {}) {
+        let report = match verify_in_segments(self.source, self.format, &options, part, &mut |_| {}) {
             Ok(report) => report,
             Err(error) => {
                 // The damage before it is not told.

@@ -9,17 +9,17 @@ mod properties;
 use crate::manifest::{Entry, Manifest, digest, golden};
 use anyrec::format::ffrecord::{FORMAT, Reader, Writer, directory_files, part_files};
 use anyrec::format::{
-    Checksum, Content, Event, Format, Likeness, OpenOptions, RecordReader, WriteOptions, by_id, by_name,
+    Content, Event, Format, Integrity, Likeness, OpenOptions, RecordReader, WriteOptions, by_id, by_name,
     detect,
 };
-use anyrec::io::{Access, MemorySource, ReadAt, Window, open_file};
+use anyrec::io::{Access, MemorySource, Source, Window, open_file};
 use anyrec::{Position, PositionList};
 use std::path::Path;
 use std::sync::Arc;
 
 type Digest = (u64, String);
 
-fn memory(data: &[u8]) -> Arc<dyn ReadAt> {
+fn memory(data: &[u8]) -> Arc<dyn Source> {
     Arc::new(MemorySource::new("memory", data.to_vec()))
 }
 
@@ -56,7 +56,7 @@ fn scan_window(window: Window, options: &OpenOptions, length: u64) -> Scanned {
                 assert_eq!(record.span.end - record.span.start, record.data.len() as u64);
                 positions.push(record.position).unwrap();
                 scanned.records.push((record.position, record.data.to_vec()));
-                scanned.checksums.push(record.checksum);
+                scanned.checksums.push(record.integrity);
                 record.span
             }
             Event::Damage(damage) => {
@@ -171,7 +171,7 @@ fn files_read_scan_and_rewrite_as_the_original_says() {
             let read: Vec<Digest> = (0..count).map(|index| digest(&reader.read(index).unwrap())).collect();
             assert_eq!(read, expected, "{name}");
             let backwards: Vec<u64> = (0..count).rev().collect();
-            let batch = anyrec::format::read_batch(&reader, &backwards).unwrap();
+            let batch = anyrec::read_batch(&reader, &backwards).unwrap();
             assert!(batch.iter().map(digest).eq(expected.iter().rev().cloned()), "{name}");
             assert!(reader.validate().is_ok());
             let info = reader.info().unwrap();
@@ -188,7 +188,7 @@ fn files_read_scan_and_rewrite_as_the_original_says() {
         assert_eq!(scanned.damage, []);
         assert_eq!(scanned.metadata, [(0, table_end as u64, Content::Table { records: count })]);
         assert!(scanned.records.iter().map(|(_, data)| digest(data)).eq(expected.iter().cloned()), "{name}");
-        assert!(scanned.checksums.iter().all(|checksum| *checksum == Checksum::Verified));
+        assert!(scanned.checksums.iter().all(|checksum| *checksum == Integrity::Verified));
         assert_eq!(scanned.notices.len(), usize::from(checksum == 0), "{name}");
         let reader = open(&manifest.file(name));
         for (index, (position, _)) in scanned.records.iter().enumerate() {
@@ -322,7 +322,7 @@ fn settings_of_other_formats_are_refused() {
 
 #[test]
 fn tags_are_counted_as_dropped() {
-    use anyrec::format::{Key, Label, Tags};
+    use anyrec::{Key, Label, Tags};
     let folder = tempfile::tempdir().unwrap();
     let mut writer = FORMAT.create(&folder.path().join("a.ffr"), &WriteOptions::default()).unwrap();
     writer.append(b"x", &Tags::none().with_key(Key::Int(1)).with_label(Label::Scalar(2.0))).unwrap();

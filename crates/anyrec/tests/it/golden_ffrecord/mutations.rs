@@ -4,7 +4,7 @@ use super::{Digest, Scanned, memory, scan, verifying};
 use crate::manifest::{Entry, Manifest, digest};
 use anyrec::ErrorKind;
 use anyrec::format::ffrecord::Reader;
-use anyrec::format::{Checksum, OpenOptions, RecordReader};
+use anyrec::format::{Integrity, OpenOptions, RecordReader};
 
 fn index(value: &serde_json::Value) -> usize {
     usize::try_from(value.as_u64().unwrap()).unwrap()
@@ -107,8 +107,7 @@ fn mutated_files_read_as_the_original_reads_them() {
                     None => reader.read(which.as_u64().unwrap()).map(|sample| vec![digest(&sample)]),
                     Some(which) => {
                         let which: Vec<u64> = which.iter().map(|index| index.as_u64().unwrap()).collect();
-                        anyrec::format::read_batch(&reader, &which)
-                            .map(|batch| batch.iter().map(digest).collect())
+                        anyrec::read_batch(&reader, &which).map(|batch| batch.iter().map(digest).collect())
                     }
                 };
                 assert_outcome(outcome, ours, &format!("{name}, {which}"));
@@ -199,7 +198,7 @@ fn without_verifying_damaged_samples_are_delivered_unchecked() {
     let mut data = std::fs::read(manifest.file("n1.ffr")).unwrap();
     *data.last_mut().unwrap() ^= 1;
     let scanned = scan(&data, &verifying(false));
-    assert_eq!(scanned.checksums, [Checksum::Unchecked]);
+    assert_eq!(scanned.checksums, [Integrity::Unchecked]);
     assert_eq!(scanned.damage, []);
 }
 

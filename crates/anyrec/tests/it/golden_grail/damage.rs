@@ -284,7 +284,7 @@ fn without_verification_a_flipped_item_byte_goes_unnoticed_and_says_so() {
     unchecked.verify = false;
     let seen = scan("plain", &data, &unchecked);
     assert_eq!(damages(&seen), []);
-    assert!(seen.iter().any(|e| matches!(e, Seen::Record { checksum: Checksum::Unchecked, .. })));
+    assert!(seen.iter().any(|e| matches!(e, Seen::Record { checksum: Integrity::Unchecked, .. })));
     assert_eq!(records(&seen).len(), 100);
     assert_eq!(open("plain", &data, &unchecked).unwrap().count().unwrap(), 100);
 }

@@ -79,7 +79,7 @@ fn check_reading<'a>(manifest: &'a Manifest, entry: Entry<'a>) -> Golden<'a> {
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.to_vec(), value.clone())).collect();
         assert_eq!(pairs, header, "{name}");
     }
-    let checksum = if two { Checksum::Verified } else { Checksum::Absent };
+    let checksum = if two { Integrity::Verified } else { Integrity::Absent };
     assert!(seen.iter().all(|event| match event {
         Seen::Record { checksum: found, .. } => *found == checksum,
         _ => true,

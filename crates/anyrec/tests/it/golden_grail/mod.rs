@@ -8,9 +8,10 @@ mod properties;
 mod rewrite;
 
 use crate::manifest::{Entry, Manifest, digest};
+use anyrec::Value;
 use anyrec::format::grail::transform::{Registry, Transformer};
 use anyrec::format::grail::{FORMAT, Scanner};
-use anyrec::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader, Value};
+use anyrec::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
 use anyrec::io::{MemorySource, Window};
 use anyrec::{Error, Position, Result};
 use std::ops::Range;
@@ -71,7 +72,7 @@ fn try_scan(window: Window, options: &OpenOptions) -> Result<Vec<Seen>> {
             Event::Record(record) => Seen::Record {
                 position: record.position,
                 span: record.span,
-                checksum: record.checksum,
+                checksum: record.integrity,
                 data: record.data.to_vec(),
             },
             Event::Metadata(metadata) => Seen::Metadata { span: metadata.span, content: metadata.content },
@@ -167,7 +168,7 @@ fn read_all(reader: &dyn RecordReader) -> Vec<Vec<u8>> {
     let count = reader.count().unwrap();
     let single: Vec<Vec<u8>> = (0..count).map(|index| reader.read(index).unwrap().to_vec()).collect();
     let backwards: Vec<u64> = (0..count).rev().chain(0..count.min(2)).collect();
-    let batch = anyrec::format::read_batch(reader, &backwards).unwrap();
+    let batch = anyrec::read_batch(reader, &backwards).unwrap();
     for (at, &index) in backwards.iter().enumerate() {
         let index = usize::try_from(index).unwrap();
         assert_eq!(batch.get(at).unwrap(), single[index]);

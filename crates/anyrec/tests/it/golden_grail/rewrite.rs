@@ -2,8 +2,9 @@
 
 use super::files::Golden;
 use super::*;
+use anyrec::Tags;
 use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, PackedEvent, Writer};
-use anyrec::format::{RecordWriter, Tags, WriteOptions};
+use anyrec::format::{RecordWriter, WriteOptions};
 
 /// The options of an entry's `writer`, and whether the header is left out.
 fn write_options(writer: &Entry<'_>) -> (WriteOptions, bool) {

@@ -5,8 +5,9 @@ use crate::manifest::{Entry, Manifest, digest};
 use anyrec::format::mxnet::{
     FORMAT, ImageHeader, Index, KeySource, KeyType, LabelWidth, PartHeader, Writer, parse_list, write_list,
 };
-use anyrec::format::{Format, IndexFile, Key, Label, Likeness, OpenOptions, RecordReader};
+use anyrec::format::{Format, IndexFile, Likeness, OpenOptions, RecordReader};
 use anyrec::io::{Access, Window, open_file};
+use anyrec::{Key, Label};
 use std::collections::HashMap;
 
 #[test]
@@ -76,7 +77,7 @@ fn check_data_file(manifest: &Manifest, file: &Entry<'_>) {
                 assert_eq!(reader.locate(number).unwrap().position.frame, offsets[number as usize]);
             }
             let backwards: Vec<u64> = (0..records.len() as u64).rev().collect();
-            let batch = anyrec::format::read_batch(&*reader, &backwards).unwrap();
+            let batch = anyrec::read_batch(&*reader, &backwards).unwrap();
             assert!(batch.iter().eq(records.iter().rev().map(Vec::as_slice)));
             assert!(reader.read(records.len() as u64).is_err());
         }

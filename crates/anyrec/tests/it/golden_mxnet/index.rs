@@ -1,8 +1,9 @@
 //! Index files that are right, wrong, stale, partial or missing.
 
 use super::{options, tags_of, written};
+use anyrec::Key;
 use anyrec::format::mxnet::{FORMAT, Index, KeyType, Reader};
-use anyrec::format::{Event, Format, IndexFile, Key, OpenOptions, RecordReader, Scan};
+use anyrec::format::{Event, Format, IndexFile, OpenOptions, RecordReader, Scan};
 use anyrec::io::{Access, open_file};
 use anyrec::{ErrorKind, PositionList};
 use proptest::prelude::*;
@@ -247,7 +248,7 @@ fn on_every_road(pair: &Pair, number: u64) -> Vec<(String, Result<Vec<u8>, Error
         let found = dataset.find_key(&key).and_then(|number| dataset.read(number.unwrap()));
         add("find_key", found.map(Vec::from));
         let dataset = Arc::new(dataset);
-        let selection = anyrec::loader::Selection::new(dataset, vec![number]).unwrap();
+        let selection = anyrec::Selection::new(dataset, vec![number]).unwrap();
         let plan = anyrec::loader::Plan::new(1, &anyrec::loader::PlanOptions::default()).unwrap();
         let loader = anyrec::loader::Loader::new(Arc::new(selection), plan, Default::default());
         let loaded = loader.and_then(|mut loader| loader.next_batch());

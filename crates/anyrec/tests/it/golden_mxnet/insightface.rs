@@ -3,7 +3,8 @@
 use super::open;
 use anyrec::ErrorKind;
 use anyrec::format::mxnet::{ImageHeader, InsightFace, KeySource, LabelWidth, Property, Writer};
-use anyrec::format::{IndexFile, Key, Label, WriteOptions};
+use anyrec::format::{IndexFile, WriteOptions};
+use anyrec::{Key, Label};
 use std::path::PathBuf;
 
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0 not much of a face";

@@ -13,11 +13,12 @@ mod split;
 mod writing;
 
 use crate::manifest::Manifest;
+use anyrec::Tags;
 use anyrec::format::mxnet::{FORMAT, Reader};
 use anyrec::format::{
-    Damage, Event, Format, IndexFile, Notice, OpenOptions, RecordReader, Scan, Tags, WriteOptions,
+    Damage, Event, Format, IndexFile, Notice, OpenOptions, RecordReader, Scan, WriteOptions,
 };
-use anyrec::io::{Access, MemorySource, ReadAt, Window, open_file};
+use anyrec::io::{Access, MemorySource, Source, Window, open_file};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ fn scan(data: &[u8]) -> Scanned {
     scan_window(Window::new(memory(data)), data.len())
 }
 
-fn memory(data: &[u8]) -> Arc<dyn ReadAt> {
+fn memory(data: &[u8]) -> Arc<dyn Source> {
     Arc::new(MemorySource::new("x.rec", data.to_vec()))
 }
 

@@ -1,8 +1,9 @@
 //! The example in `docs/formats/mxnet.md` is what our writer writes and our reader reads.
 
 use super::{open, scan};
+use anyrec::Key;
 use anyrec::format::mxnet::Writer;
-use anyrec::format::{Key, RecordReader, WriteOptions};
+use anyrec::format::{RecordReader, WriteOptions};
 
 fn block<'a>(page: &'a str, kind: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();

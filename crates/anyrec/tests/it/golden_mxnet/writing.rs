@@ -3,7 +3,8 @@
 use super::{open, scan, tags_of, write_options, written};
 use anyrec::ErrorKind;
 use anyrec::format::mxnet::{FORMAT, ImageHeader, LabelWidth, MAX_RECORD, Writer};
-use anyrec::format::{Format, IndexFile, Key, Label, RecordReader, Tags, WriteOptions, Written};
+use anyrec::format::{Format, IndexFile, RecordReader, WriteOptions, Written};
+use anyrec::{Key, Label, Tags};
 use proptest::prelude::*;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Records that cannot be read or decoded.
 
 use super::{Numbers, loader, settings, threads};
-use anyrec::format::{Label, Tags};
 use anyrec::loader::{Decode, Loader, LoaderOptions, OnError, Plan, PlanOptions, Sample, Shuffle};
 use anyrec::{Error, ErrorKind};
+use anyrec::{Label, Tags};
 use std::path::Path;
 use std::sync::Arc;
 

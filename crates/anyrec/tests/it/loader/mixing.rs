@@ -1,7 +1,8 @@
 //! Mixtures: shares as the weights say, every part gone through before it begins again.
 
 use super::{loader, rest, settings, threads};
-use anyrec::loader::{Plan, Shuffle, Source, Sources};
+use anyrec::loader::{Plan, Shuffle};
+use anyrec::{RecordSet, Union};
 use std::sync::Arc;
 
 const PARTS: [(u64, f64); 3] = [(100, 7.0), (37, 2.0), (1000, 1.0)];
@@ -103,12 +104,12 @@ fn weights_without_sense_are_refused() {
 
 #[test]
 fn sources_are_numbered_through() {
-    let parts: Vec<Arc<dyn Source>> = vec![
+    let parts: Vec<Arc<dyn RecordSet>> = vec![
         Arc::new(super::Numbers::new(3)),
         Arc::new(super::Numbers::new(0)),
         Arc::new(super::Numbers::new(4)),
     ];
-    let sources = Sources::new(parts).unwrap();
+    let sources = Union::new(parts).unwrap();
     assert_eq!(sources.count().unwrap(), 7);
     let mut batch = anyrec::Batch::new();
     sources.fill(&[6, 0, 3, 2, 6], &mut batch, 1).unwrap();

@@ -1,7 +1,8 @@
 //! Loaders at work: order, resume, memory, threads.
 
 use super::{Numbers, loader, ranked, rest, settings, threads};
-use anyrec::loader::{Loader, LoaderOptions, Plan, Shuffle, Source};
+use anyrec::RecordSet;
+use anyrec::loader::{Loader, LoaderOptions, Plan, Shuffle};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;

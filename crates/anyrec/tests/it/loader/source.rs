@@ -1,7 +1,7 @@
-//! Sources for tests: numbers as records, with a gate and a count in front of them.
+//! Union for tests: numbers as records, with a gate and a count in front of them.
 
-use anyrec::format::Tags;
-use anyrec::loader::Source;
+use anyrec::RecordSet;
+use anyrec::Tags;
 use anyrec::{Batch, Error, Result};
 use std::sync::{Condvar, Mutex};
 
@@ -77,7 +77,7 @@ pub fn number_in(record: &[u8]) -> u64 {
     u64::from_le_bytes(record[..8].try_into().unwrap())
 }
 
-impl Source for Numbers {
+impl RecordSet for Numbers {
     fn count(&self) -> Result<u64> {
         Ok(self.count)
     }

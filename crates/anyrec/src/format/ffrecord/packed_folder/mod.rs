@@ -16,10 +16,9 @@ pub use unpack::{UnpackOptions, Unpacked};
 use super::read::Reader;
 use super::tree::{FolderId, Node, Tree, TreeBuilder};
 use super::tree_pickle;
-use crate::batch::Batch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Batch, Error, ErrorKind, Result};
 use crate::format::{OpenOptions, RecordReader};
-use crate::io::{ReadAt, display_name};
+use crate::io::{Source, display_name};
 use bstr::BString;
 use bytes::Bytes;
 use std::ffi::OsStr;
@@ -84,7 +83,7 @@ impl PackedFolder {
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) where the file is no packed folder,
     /// [`Corrupt`](ErrorKind::Corrupt) where its tree is refused; or as [`Reader::open`].
-    pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+    pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         Self::from_reader(Reader::open(source, options)?)
     }
 
@@ -131,13 +130,12 @@ impl PackedFolder {
         self.reader.read(self.sample(path.as_ref())?)
     }
 
-    /// The contents of several files, in this order.
+    /// The samples that hold these files, for a batched read of [`reader`](PackedFolder::reader).
     ///
     /// # Errors
     /// As [`PackedFolder::read_one`].
-    pub fn read(&self, paths: &[impl AsRef<[u8]>]) -> Result<Batch> {
-        let samples = paths.iter().map(|path| self.sample(path.as_ref())).collect::<Result<Vec<u64>>>()?;
-        crate::format::read_batch(&self.reader, &samples)
+    pub fn samples(&self, paths: &[impl AsRef<[u8]>]) -> Result<Vec<u64>> {
+        paths.iter().map(|path| self.sample(path.as_ref())).collect()
     }
 
     /// Paths of what a folder holds, relative to it and in stored order; each folder comes before

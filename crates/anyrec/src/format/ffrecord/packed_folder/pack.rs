@@ -4,7 +4,7 @@ use super::super::python_text;
 use super::super::tree::{FolderId, Node, Tree, TreeBuilder};
 use super::super::write::Writer;
 use super::sample_of;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 use crate::format::{WriteOptions, Written};
 use crate::io::display_name;
 use std::ffi::{OsStr, OsString};

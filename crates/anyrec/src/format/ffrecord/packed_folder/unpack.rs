@@ -7,9 +7,9 @@
 
 use super::super::tree::{FolderId, Node};
 use super::PackedFolder;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::format::{Notice, RecordReader};
-use crate::interrupt::go_on;
+use crate::threads::interrupt::go_on;
 use crate::io::{BadNames, UnpackFolder, display_name, safe_name};
 use bstr::BStr;
 use std::collections::HashSet;

@@ -8,7 +8,7 @@
 use super::super::python_text;
 use super::super::tree::{FolderId, NameId, Node, Tree, TreeBuilder, refusal};
 use super::opcode;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Highest pickle protocol there is.
 const HIGHEST_PROTOCOL: u8 = 5;
@@ -42,7 +42,7 @@ impl Value {
 /// The tree in a pickle. What follows its end is ignored, as Python does.
 ///
 /// # Errors
-/// [`Corrupt`](crate::ErrorKind::Corrupt) with the reason for anything that is not a tree.
+/// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the reason for anything that is not a tree.
 pub(in super::super) fn read(pickle: &[u8]) -> Result<Tree> {
     let mut machine = Machine {
         pickle,

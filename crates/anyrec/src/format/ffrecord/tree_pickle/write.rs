@@ -9,7 +9,7 @@
 use super::super::python_text;
 use super::super::tree::{FolderId, Node, Tree};
 use super::opcode;
-use crate::error::{Error, Result};
+use crate::base::{Error, Result};
 use std::ops::Range;
 
 /// A frame is closed at the first value after so many bytes; longer strings have none.

@@ -18,12 +18,12 @@ fn one_or_many_members_give_the_same_verified_records() {
         let walked = walk(&gzip, &OpenOptions::default());
         assert_eq!((&walked.damage, &walked.notices), (&vec![], &vec![]));
         assert_eq!(data(&walked).concat(), file[12..]);
-        assert!(walked.records.iter().all(|record| record.2 == Checksum::Verified));
+        assert!(walked.records.iter().all(|record| record.2 == Integrity::Verified));
         assert_eq!(walked.records[0].1, 0..gzip.len() as u64);
         assert_eq!(walked.records[9].0, Position { frame: 0, item: 9 });
         let unverified = walk(&gzip, &options(false, false));
         assert_eq!(data(&unverified), data(&walked));
-        assert!(unverified.records.iter().all(|record| record.2 == Checksum::Unchecked));
+        assert!(unverified.records.iter().all(|record| record.2 == Integrity::Unchecked));
         let reader = open(&gzip, &OpenOptions::default());
         for (number, index) in [(9, 9), (0, 0), (5, 5)] {
             assert_eq!(reader.read(index).unwrap(), record(&file, number));
@@ -86,7 +86,7 @@ fn a_bad_member_in_the_middle_costs_the_records_it_touches() {
     let walked = walk(&gzip, &OpenOptions::default());
     let expected: Vec<_> = [0, 1, 6, 7, 8, 9].iter().map(|&number| record(&file, number)).collect();
     assert_eq!(data(&walked), expected);
-    assert!(walked.records.iter().all(|record| record.2 == Checksum::Verified));
+    assert!(walked.records.iter().all(|record| record.2 == Integrity::Verified));
     let (begin, end) = (members[0].len() as u64, (members[0].len() + members[1].len()) as u64);
     assert_eq!(walked.damage.len(), 1);
     assert_eq!((walked.damage[0].begin, walked.damage[0].end), (begin, end));
@@ -137,8 +137,8 @@ fn a_record_of_a_cut_member_is_not_called_verified() {
     let gzip = [first, member(&file[40..])].concat();
     let walked = walk(&gzip[..gzip.len() - 6], &OpenOptions::default());
     let checksums: Vec<_> = walked.records.iter().map(|record| record.2).collect();
-    assert_eq!(checksums[..2], [Checksum::Verified; 2]);
-    assert_eq!(checksums[2..], [Checksum::Absent; 8]);
+    assert_eq!(checksums[..2], [Integrity::Verified; 2]);
+    assert_eq!(checksums[2..], [Integrity::Absent; 8]);
     assert!(walked.damage[0].reason.starts_with("the file ends inside a gzip checksum at byte"));
 }
 
@@ -151,7 +151,7 @@ fn no_flipped_bit_makes_a_wrong_record_verified() {
         let mut flipped = gzip.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         for (_, _, checksum, data) in walk(&flipped, &OpenOptions::default()).records {
-            assert!(checksum != Checksum::Verified || right.contains(&data), "bit {bit}");
+            assert!(checksum != Integrity::Verified || right.contains(&data), "bit {bit}");
         }
         if let Ok(array) = Reader::new(source(&flipped), &OpenOptions::default()).and_then(|it| it.array()) {
             assert_eq!(array, open(&file, &OpenOptions::default()).array().unwrap(), "bit {bit}");
@@ -208,7 +208,7 @@ fn a_promise_alone_takes_no_memory() {
     let file = Header::new(ElementType::F64, vec![1 << 31, 1 << 20]).unwrap().encode();
     let reader = open(&member(&file), &OpenOptions::default());
     assert_eq!(reader.read(0).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(crate::format::read_batch(&reader, &[0, 1]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(crate::engine::read_batch(&reader, &[0, 1]).unwrap_err().kind(), ErrorKind::Corrupt);
     let mut unlimited = OpenOptions::default();
     unlimited.limits.decompressed = u64::MAX;
     let error = open(&member(&file), &unlimited).array().unwrap_err();

@@ -1,10 +1,9 @@
 //! What the format promises, one thing at a time. The golden files are read in `tests/it`.
 
 use super::*;
-use crate::ErrorKind;
-use crate::format::{Checksum, Damage, ElementType, Event, Label, Notice, Tags};
+use crate::base::{ElementType, ErrorKind, Label, Position, PositionList, Tags};
+use crate::format::{Checksum, Damage, Event, Notice};
 use crate::io::{Access, open_file};
-use crate::position::{Position, PositionList};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -34,7 +33,7 @@ fn walk_window(window: Window, options: &OpenOptions) -> Walk {
                 positions.push(record.position).unwrap();
                 assert_eq!(record.position.item > 0, record.span.is_empty(), "{:?}", record.span);
                 let data = record.data.to_vec();
-                walk.records.push((record.position, record.span.clone(), record.checksum, data));
+                walk.records.push((record.position, record.span.clone(), record.integrity, data));
                 record.span
             }
             Event::Metadata(metadata) => metadata.span,
@@ -69,7 +68,7 @@ fn walk(data: &[u8], options: &OpenOptions) -> Walk {
     walked
 }
 
-fn source(data: &[u8]) -> Arc<dyn ReadAt> {
+fn source(data: &[u8]) -> Arc<dyn Source> {
     Arc::new(MemorySource::new("memory", data.to_vec()))
 }
 

@@ -98,7 +98,7 @@ fn a_dataset_of_images_has_the_labels_beside_it_as_tags() {
 
     std::fs::remove_file(&labels).unwrap();
     write(&labels, ElementType::U8, &[], &[&[7], &[9], &[11]]);
-    let error: crate::Error = label(&images, 1).unwrap_err();
+    let error: crate::base::Error = label(&images, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stale);
     assert!(error.to_string().contains("expected 2 labels, found 3"), "{error}");
 }

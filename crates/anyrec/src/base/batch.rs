@@ -1,0 +1,232 @@
+//! Many records in one buffer.
+
+use crate::base::{Error, Result};
+use super::checksum::Checksum;
+use crate::base::verified_copy::Copier;
+use crate::base::memory::{reserve, zeroed};
+
+/// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
+/// LargeBinary).
+///
+/// A batch can be filled again and again ([`Dataset::read_batch_into`](crate::Dataset)): its memory
+/// is then used again, which is faster than fresh memory, as the system need not clear it.
+///
+/// ```
+/// let batch: anyrec::Batch = [&b"one"[..], b"", b"three"].into_iter().collect();
+/// assert_eq!(batch.len(), 3);
+/// assert_eq!(batch.get(2), Some(&b"three"[..]));
+/// assert_eq!(batch.offsets(), [0, 3, 3, 8]);
+/// ```
+#[derive(Clone)]
+pub struct Batch {
+    /// May be longer than its records: the rest is left over from a larger filling.
+    buffer: Vec<u8>,
+    /// One more than there are records; the first is 0, the last where the last record ends.
+    offsets: Vec<u64>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { buffer: Vec::new(), offsets: vec![0] }
+    }
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`push`](Batch::push) of a record that a file decided the size of.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+    #[inline]
+    pub(crate) fn try_push(&mut self, record: &[u8]) -> Result<()> {
+        let end = self.end();
+        if self.buffer.len() > end {
+            self.buffer.truncate(end);
+        }
+        reserve(&mut self.buffer, record.len())?;
+        reserve(&mut self.offsets, 1)?;
+        self.buffer.extend_from_slice(record);
+        self.offsets.push(self.buffer.len() as u64);
+        Ok(())
+    }
+
+    /// Adds a record at the end.
+    #[inline]
+    pub fn push(&mut self, record: &[u8]) {
+        let end = self.end();
+        if self.buffer.len() > end {
+            self.buffer.truncate(end);
+        }
+        self.buffer.extend_from_slice(record);
+        self.offsets.push(self.buffer.len() as u64);
+    }
+
+    /// Adds a record at the end if it has that checksum; says whether it has.
+    #[inline]
+    pub(crate) fn push_verified(&mut self, record: &[u8], checksum: Checksum) -> Result<bool> {
+        let begin = self.end();
+        let end = begin + record.len();
+        if self.buffer.len() < end {
+            let more = end - self.buffer.len();
+            reserve(&mut self.buffer, more)?;
+            self.buffer.resize(end, 0);
+        }
+        reserve(&mut self.offsets, 1)?;
+        let slot = self.buffer.get_mut(begin..end).unwrap_or_default();
+        let holds = Copier::new(false).copy(record, slot, Some(checksum));
+        if holds {
+            self.offsets.push(end as u64);
+        }
+        Ok(holds)
+    }
+
+    /// Takes all records out; the memory stays for the next ones.
+    pub fn clear(&mut self) {
+        self.offsets.truncate(1);
+    }
+
+    /// Number of records.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Record `index` of the batch.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let begin = usize::try_from(*self.offsets.get(index)?).ok()?;
+        let end = usize::try_from(*self.offsets.get(index + 1)?).ok()?;
+        self.buffer.get(begin..end)
+    }
+
+    /// The records in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    }
+
+    /// All records' bytes, back to back.
+    #[inline]
+    pub fn buffer(&self) -> &[u8] {
+        self.buffer.get(..self.end()).unwrap_or_default()
+    }
+
+    /// The same, to be changed in place.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        let end = self.end();
+        self.buffer.get_mut(..end).unwrap_or_default()
+    }
+
+    /// Where each record begins in the buffer, and, last, where the last one ends.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// Bytes of memory it holds, used or not.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Buffer and offsets.
+    pub fn into_parts(mut self) -> (Vec<u8>, Vec<u64>) {
+        self.buffer.truncate(self.end());
+        (self.buffer, self.offsets)
+    }
+
+    /// Makes room for records that end at these offsets (the first is 0) and gives it to be filled.
+    pub(crate) fn lay_out(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
+        let total = offsets.last().copied().unwrap_or(0);
+        let too_large = || Error::out_of_memory(total);
+        let size = usize::try_from(total).map_err(|_| too_large())?;
+        if self.buffer.len() < size {
+            self.clear();
+            if self.buffer.capacity() < size {
+                // Some to spare: the next batch is likely to be a little larger or smaller.
+                self.buffer = zeroed(size.saturating_add(size / 8)).or_else(|_| zeroed(size))?;
+            } else {
+                self.buffer.resize(size, 0);
+            }
+        }
+        self.offsets = offsets;
+        self.buffer.get_mut(..size).ok_or_else(too_large)
+    }
+
+    /// Makes room for more records, which end at these offsets (the first is 0) from where the last
+    /// one ends, and gives it to be filled.
+    pub(crate) fn lay_out_more(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
+        if self.is_empty() {
+            return self.lay_out(offsets);
+        }
+        let begin = self.end();
+        let total = (begin as u64).saturating_add(offsets.last().copied().unwrap_or(0));
+        let too_large = || Error::out_of_memory(total);
+        let end = usize::try_from(total).map_err(|_| too_large())?;
+        reserve(&mut self.offsets, offsets.len())?;
+        if self.buffer.len() < end {
+            let more = end - self.buffer.len();
+            reserve(&mut self.buffer, more)?;
+            self.buffer.resize(end, 0);
+        }
+        self.offsets.extend(offsets.into_iter().skip(1).map(|offset| begin as u64 + offset));
+        self.buffer.get_mut(begin..end).ok_or_else(too_large)
+    }
+
+    /// Where the last record ends; it ends within the buffer, so the number is small enough.
+    #[inline]
+    fn end(&self) -> usize {
+        self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0)
+    }
+}
+
+impl PartialEq for Batch {
+    fn eq(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.buffer() == other.buffer()
+    }
+}
+
+impl Eq for Batch {}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for Batch {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(records: I) -> Self {
+        let mut batch = Batch::new();
+        for record in records {
+            batch.push(record);
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_is_filled_again_shows_nothing_of_before() {
+        let mut batch: Batch = [&b"something long"[..], b"and more"].into_iter().collect();
+        batch.lay_out(vec![0, 2, 3]).unwrap().copy_from_slice(b"abc");
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [&b"ab"[..], b"c"]);
+        assert_eq!((batch.buffer(), batch.offsets()), (&b"abc"[..], &[0, 2, 3][..]));
+        batch.push(b"d");
+        assert_eq!(batch, [&b"ab"[..], b"c", b"d"].into_iter().collect());
+        assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
+        batch.lay_out_more(vec![0, 1, 3]).unwrap().copy_from_slice(b"efg");
+        assert_eq!(batch, [&b"ab"[..], b"c", b"d", b"e", b"fg"].into_iter().collect());
+        assert_eq!(batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(), crate::base::ErrorKind::OutOfMemory);
+        batch.clear();
+        assert_eq!(batch, Batch::new());
+        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::base::ErrorKind::OutOfMemory);
+    }
+}

@@ -1,0 +1,409 @@
+//! One or more record files as one sequence of records.
+
+mod paths;
+mod record_file;
+mod record_set;
+mod table;
+
+pub use paths::expand;
+pub use record_file::RecordFile;
+pub use record_set::{Selection, Union};
+pub use table::Table;
+
+use crate::base::memory::reserve;
+use crate::base::{Batch, Error, ErrorKind, Key, Position, Result, Tags};
+use crate::engine::{self, Place, RecordSet, Records};
+use crate::format::{self, Format, Notice, OpenOptions, RecordReader, RecordWriter, WriteOptions};
+use crate::threads::fork::Once;
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens a file, or all record files of a directory or glob pattern, for reading.
+///
+/// The format is detected from the content. See [`Dataset`].
+///
+/// # Errors
+/// When a file cannot be opened or is none of the known formats.
+///
+/// ```
+/// # fn main() -> anyrec::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("three.ffr");
+/// let mut writer = anyrec::create(&path)?;
+/// for record in [&b"one"[..], b"two", b"three"] {
+///     writer.append(record, &anyrec::Tags::none())?;
+/// }
+/// writer.finish()?;
+///
+/// let dataset = anyrec::open(&path)?;
+/// assert_eq!(dataset.len()?, 3);
+/// assert_eq!(&dataset.read(2)?[..], b"three");
+/// assert_eq!(dataset.read_batch(&[2, 0, 2])?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
+    Dataset::open(&[path], &OpenOptions::default())
+}
+
+/// Starts a file of the format that its name suggests, with default options. It is published when the
+/// writer is finished; [`Format::create`] takes options.
+///
+/// # Errors
+/// A name that suggests no format, an existing file, or the operating system's error.
+pub fn create(path: impl AsRef<Path>) -> Result<Box<dyn RecordWriter>> {
+    let path = path.as_ref();
+    format::infer(path)?.create(path, &WriteOptions::default())
+}
+
+/// One or more record files of one format, numbered through in the order given.
+pub struct Dataset {
+    format: &'static dyn Format,
+    shards: Vec<Shard>,
+    options: OpenOptions,
+    /// Number of records before each file, then of all; counting may need a scan.
+    starts: Once<Vec<u64>>,
+}
+
+/// A file of a dataset.
+struct Shard {
+    reader: Arc<dyn RecordReader>,
+    /// Why a table beside the file is not used.
+    notice: Option<Notice>,
+}
+
+impl Dataset {
+    /// Opens files, directories (every record file directly inside, by name) and glob patterns.
+    ///
+    /// # Errors
+    /// When a file cannot be opened, is none of the known formats, or of another format than the
+    /// first; when a directory or pattern has no record file.
+    pub fn open(paths: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Dataset> {
+        let mut files = Vec::new();
+        for path in expand(paths)? {
+            files.push(RecordFile::open(&path, options)?);
+        }
+        Self::of(files, options)
+    }
+
+    /// A dataset of files that are open already; none of them may be a stream.
+    ///
+    /// # Errors
+    /// As [`Dataset::open`].
+    pub(crate) fn of(files: Vec<RecordFile>, options: &OpenOptions) -> Result<Dataset> {
+        let mut shards: Vec<Shard> = Vec::new();
+        for file in files {
+            let shard = Shard::open(&file, options)?;
+            if let Some(first) = shards.first() {
+                first.check_fits(&shard)?;
+            }
+            shards.push(shard);
+        }
+        if shards.len() > 1 {
+            // A set that was replaced while it was opened would be half of each.
+            shards.iter().try_for_each(|shard| shard.reader.source().check_still_named())?;
+        }
+        let format = shards.first().map(|shard| shard.reader.format());
+        let format = format.ok_or_else(|| Error::invalid("no file was named"))?;
+        Ok(Dataset { format, shards, options: options.clone(), starts: Once::new() })
+    }
+
+    /// The files' format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// How the files were opened.
+    pub fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// The readers of the single files, in order.
+    pub fn readers(&self) -> impl ExactSizeIterator<Item = &dyn RecordReader> {
+        self.shards.iter().map(|shard| &*shard.reader)
+    }
+
+    /// Oddities met while opening, with the file's name.
+    ///
+    /// # Errors
+    /// As [`RecordReader::info`].
+    pub fn notices(&self) -> Result<Vec<(String, Notice)>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let name = shard.reader.source().name();
+            let notices = shard.reader.info()?.notices.into_iter().chain(shard.notice.clone());
+            all.extend(notices.map(|notice| (name.to_owned(), notice)));
+        }
+        Ok(all)
+    }
+
+    /// Number of records.
+    ///
+    /// # Errors
+    /// Where counting needs a scan: when that fails or meets damage.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.starts()?.last().copied().unwrap_or(0))
+    }
+
+    /// Whether there is no record. Errors as [`len`](Dataset::len).
+    ///
+    /// # Errors
+    /// As [`len`](Dataset::len).
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Record `index`, in memory of its own.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange), or what is wrong with the record.
+    pub fn read(&self, index: u64) -> Result<Bytes> {
+        let Place { reader, index } = self.find(index)?;
+        reader.read(index)
+    }
+
+    /// The records of these numbers, in this order, repeats kept.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read), for the first record that fails.
+    pub fn read_batch(&self, indices: &[u64]) -> Result<Batch> {
+        let mut batch = Batch::new();
+        self.read_batch_into(indices, &mut batch)?;
+        Ok(batch)
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into a batch whose memory is used again. After an error
+    /// the batch is empty.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch).
+    pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
+        batch.clear();
+        engine::append(self, indices, batch, self.options.thread_count())
+    }
+
+    /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
+    /// begins in it and, last, where the last one ends.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
+    /// small, before anything is written to it.
+    pub fn read_into(&self, indices: &[u64], buffer: &mut [u8]) -> Result<Vec<u64>> {
+        engine::read_into(self, indices, buffer, self.options.thread_count())
+    }
+
+    /// The records of these numbers, in this order: lent, not copied, where they all lie in mapped files
+    /// in one piece each. Looking at such a record after its file was cut short ends the process
+    /// (SIGBUS), and a file that is changed in place changes it.
+    ///
+    /// # Errors
+    /// As [`read_batch`](Dataset::read_batch).
+    pub fn lend(&self, indices: &[u64]) -> Result<Vec<Bytes>> {
+        engine::lend(self, indices)
+    }
+
+    /// The numbers of a range of records, as the reading methods take them.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read), for the first record that is not there: a header may promise more
+    /// records than there are, and a list of so many numbers would take all memory.
+    pub fn numbers(&self, range: Range<u64>) -> Result<Vec<u64>> {
+        self.check_range(&range)?;
+        let mut numbers = Vec::new();
+        let size = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        reserve(&mut numbers, size)?;
+        numbers.extend(range);
+        Ok(numbers)
+    }
+
+    /// Makes sure that the files have the records of a range, as far as that can be told without
+    /// reading them.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read), for the first record that is not there.
+    pub fn check_range(&self, range: &Range<u64>) -> Result<()> {
+        let Some(last) = range.end.checked_sub(1).filter(|last| range.contains(last)) else { return Ok(()) };
+        let starts = self.starts()?;
+        let (first_file, last_file) = (self.shard_of(range.start)?.0, self.shard_of(last)?.0);
+        for (shard, begin) in self.shards.iter().zip(starts).take(last_file + 1).skip(first_file) {
+            let reader = &shard.reader;
+            let end = last.min(begin + reader.count()?.saturating_sub(1));
+            if reader.count()? > 0 && reader.locate(end - begin).is_err() {
+                // Which of them is the first is found by looking at one after the other.
+                for index in range.start.max(*begin)..=end {
+                    reader.locate(index - begin)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where record `index` is in its file.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read).
+    pub fn position(&self, index: u64) -> Result<Position> {
+        let Place { reader, index } = self.find(index)?;
+        Ok(reader.locate(index)?.position)
+    }
+
+    /// The key of record `index`, where it has one. The record itself is not read.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](ErrorKind::OutOfRange); when the companion file that holds the keys cannot be read.
+    pub fn key(&self, index: u64) -> Result<Option<Key>> {
+        let Place { reader, index } = self.find(index)?;
+        reader.key(reader.locate(index)?.position)
+    }
+
+    /// Key, label and ids of record `index`, where it has them; the label also from the file beside it,
+    /// where the format keeps labels there.
+    ///
+    /// # Errors
+    /// As [`read`](Dataset::read) and [`RecordReader::label_beside`].
+    pub fn tags(&self, index: u64) -> Result<Tags> {
+        self.tags_of(index, &self.read(index)?)
+    }
+
+    /// [`tags`](Dataset::tags) of a record that was read already.
+    ///
+    /// # Errors
+    /// As [`tags`](Dataset::tags).
+    pub fn tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
+        let place = self.find(index)?;
+        place.tags(place.reader.locate(place.index)?.position, record)
+    }
+
+    /// What the record's own file says of a record that was read already.
+    pub(crate) fn stored_tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
+        let Place { reader, index } = self.find(index)?;
+        reader.tags(index, reader.locate(index)?.position, record)
+    }
+
+    /// Number of the record with that key (the last one, where a key stands twice), if there is one.
+    ///
+    /// # Errors
+    /// When the companion file that holds the keys cannot be read.
+    pub fn find_key(&self, key: &Key) -> Result<Option<u64>> {
+        for (number, shard) in self.shards.iter().enumerate() {
+            if let Some(local) = shard.reader.find_key(key)? {
+                return Ok(self.starts()?.get(number).map(|start| start + local));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All records in order, by a sequential scan: needs no index and no count.
+    ///
+    /// [`Records::fill`] takes some at a time. Damage is an error item, after which the iteration
+    /// continues with the next intact record; with [`OpenOptions::skip_damage`] it is passed over.
+    pub fn iter(&self) -> Records {
+        Records::new(self.shards.iter().map(|shard| Arc::clone(&shard.reader)).collect(), &self.options)
+    }
+
+    fn starts(&self) -> Result<&[u64]> {
+        if let Some(starts) = self.starts.get() {
+            return Ok(starts);
+        }
+        let mut starts = vec![0];
+        let mut total = 0u64;
+        for shard in &self.shards {
+            total = total
+                .checked_add(shard.reader.count()?)
+                .ok_or_else(|| Error::new(ErrorKind::Limit, "more than 2^64 records"))?;
+            starts.push(total);
+        }
+        Ok(self.starts.get_or_init(|| starts))
+    }
+
+    /// (file number, number within the file) of a record.
+    fn shard_of(&self, index: u64) -> Result<(usize, u64)> {
+        let starts = self.starts()?;
+        let total = starts.last().copied().unwrap_or(0);
+        if index >= total {
+            return Err(Error::no_such_record(index, total));
+        }
+        let file = starts.partition_point(|&start| start <= index).saturating_sub(1);
+        Ok((file, index - starts.get(file).copied().unwrap_or(0)))
+    }
+}
+
+impl RecordSet for Dataset {
+    fn count(&self) -> Result<u64> {
+        self.len()
+    }
+
+    fn find(&self, index: u64) -> Result<Place<'_>> {
+        let (file, local) = self.shard_of(index)?;
+        let shard = self.shards.get(file).ok_or_else(|| Error::no_such_record(index, 0))?;
+        Ok(Place { reader: &*shard.reader, index: local })
+    }
+
+    fn check_all(&self) -> Result<()> {
+        self.check_range(&(0..self.len()?))
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.options.limits.memory
+    }
+}
+
+impl IntoIterator for &Dataset {
+    type Item = Result<Bytes>;
+    type IntoIter = Records;
+
+    fn into_iter(self) -> Records {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.readers().map(|reader| reader.source().name()).collect();
+        f.debug_struct("Dataset").field("format", &self.format.id()).field("files", &names).finish()
+    }
+}
+
+impl Shard {
+    fn open(file: &RecordFile, options: &OpenOptions) -> Result<Shard> {
+        match file.reader(options)? {
+            Some((reader, notice)) => Ok(Shard { reader, notice }),
+            None => Err(Error::invalid("a stream cannot be read by number").in_file(file.name())),
+        }
+    }
+
+    /// Files of one dataset have one format and, where records have a shape, one shape.
+    fn check_fits(&self, other: &Shard) -> Result<()> {
+        let (name, other_name) = (self.reader.source().name(), other.reader.source().name());
+        let (mine, theirs) = (self.reader.format().id(), other.reader.format().id());
+        if mine != theirs {
+            return Err(Error::invalid(format!("a dataset has one format, and {name} is {mine}"))
+                .expected_found(mine, theirs)
+                .in_file(other_name));
+        }
+        // Asking a file what it is like may mean reading from all over it.
+        if !self.reader.format().capabilities().fixed_size {
+            return Ok(());
+        }
+        let shape = |shard: &Shard| -> Result<String> {
+            let info = shard.reader.info()?;
+            Ok(match (info.dtype, info.shape) {
+                (Some(dtype), Some(shape)) => {
+                    format!("{dtype} records of shape {:?}", shape.get(1..).unwrap_or_default())
+                }
+                _ => String::new(),
+            })
+        };
+        let (mine, theirs) = (shape(self)?, shape(other)?);
+        if mine != theirs {
+            return Err(Error::invalid(format!("its records differ from those of {name}"))
+                .expected_found(mine, theirs)
+                .in_file(other_name)
+                .with_hint("name the files that belong together, or open them one by one"));
+        }
+        Ok(())
+    }
+}

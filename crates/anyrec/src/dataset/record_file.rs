@@ -1,0 +1,125 @@
+//! A file or stream whose format is known.
+
+use super::table::Table;
+use crate::base::{Error, ErrorKind, Result};
+use crate::format::{self, Format, Notice, OpenOptions, RecordReader, Scan};
+use crate::io::{Source, Window, open_file};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One file or stream, its format detected: what tasks work on.
+#[derive(Debug)]
+pub struct RecordFile {
+    format: &'static dyn Format,
+    window: Window,
+}
+
+impl RecordFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is none of the known formats.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RecordFile> {
+        let source = open_file(path.as_ref(), options.access)?;
+        let format = format::identify(&*source, options.format)?;
+        Ok(Self::over(source, format))
+    }
+
+    /// A source that is open already.
+    pub fn over(source: Arc<dyn Source>, format: &'static dyn Format) -> RecordFile {
+        RecordFile { format, window: Window::new(source) }
+    }
+
+    /// Takes a stream, called `name` in messages.
+    ///
+    /// # Errors
+    /// As [`RecordFile::open`]; also when the format cannot be read from a stream.
+    pub fn stream(name: &str, reader: impl Read + Send + 'static, options: &OpenOptions) -> Result<RecordFile> {
+        let mut window = Window::from_stream(name, reader);
+        let format = format::identify_stream(window.peek(format::HEAD)?, options.format)
+            .map_err(|error| error.in_file(name))?;
+        if !format.capabilities().streamable {
+            return Err(Error::unsupported(format!("{} files cannot be read from a stream", format.name()))
+                .in_file(name)
+                .with_hint("save it to a file first"));
+        }
+        Ok(RecordFile { format, window })
+    }
+
+    /// What to call it in messages.
+    pub fn name(&self) -> &str {
+        self.window.name()
+    }
+
+    /// Its format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// Where the bytes come from, unless this is a stream.
+    pub fn source(&self) -> Option<&Arc<dyn Source>> {
+        self.window.source()
+    }
+
+    /// Its length, unless this is a stream.
+    pub fn length(&self) -> Option<u64> {
+        self.source().map(|source| source.len())
+    }
+
+    /// Its first bytes, as many as detection sees.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn head(&mut self) -> Result<&[u8]> {
+        self.window.peek(format::HEAD)
+    }
+
+    /// A reader by number, which uses the table beside the file if there is one; none for a stream. A
+    /// table that does not fit is not used, and the notice says why: the reader then scans, since the
+    /// records are what the caller came for.
+    ///
+    /// # Errors
+    /// When what must be read at opening is damaged.
+    pub fn reader(&self, options: &OpenOptions) -> Result<Option<(Arc<dyn RecordReader>, Option<Notice>)>> {
+        let Some(source) = self.source() else { return Ok(None) };
+        let mut options = options.clone();
+        let mut notice = None;
+        if options.positions.is_none() {
+            match Table::find(source, self.format) {
+                Ok(table) => options.positions = table.map(|table| Arc::new(table.into_positions())),
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error),
+                Err(error) => notice = Some(Notice::new(error.to_string())),
+            }
+        }
+        let reader = self.format.open(source.clone(), &options);
+        let reader = reader.map_err(|error| error.in_file(source.name()))?;
+        Ok(Some((Arc::from(reader), notice)))
+    }
+
+    /// [`reader`](RecordFile::reader) for keys and labels beside a scan: none either where the file is
+    /// too damaged to open and damage may be skipped.
+    ///
+    /// # Errors
+    /// As [`reader`](RecordFile::reader).
+    pub fn reader_for_tags(&self, options: &OpenOptions) -> Result<Option<Arc<dyn RecordReader>>> {
+        match self.reader(options) {
+            Ok(opened) => Ok(opened.map(|(reader, _)| reader)),
+            Err(error) if options.skip_damage && error.kind() == ErrorKind::Corrupt => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts the scan.
+    ///
+    /// # Errors
+    /// As [`Format::scan`].
+    pub fn scan(self, options: &OpenOptions) -> Result<Box<dyn Scan>> {
+        self.format.scan(self.window, options)
+    }
+
+    /// The window over the bytes, at their beginning.
+    pub(crate) fn into_window(self) -> Window {
+        self.window
+    }
+}

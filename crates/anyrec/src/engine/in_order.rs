@@ -1,0 +1,171 @@
+//! The records of files in order: one by one, or some at a time.
+
+use super::scan_ahead::scan_ahead;
+use crate::base::memory::copied;
+use crate::base::{Batch, Error, ErrorKind, Result};
+use crate::format::{Event, OpenOptions, RecordReader, Scan};
+use crate::io::{Source, Window};
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+
+/// Iterator over the records of files, by a sequential scan; see [`Dataset::iter`](crate::Dataset::iter).
+pub struct Records {
+    files: std::vec::IntoIter<Arc<dyn RecordReader>>,
+    options: OpenOptions,
+    /// The scan in progress, and what it reads.
+    current: Option<(Box<dyn Scan>, Arc<dyn Source>)>,
+    /// What went wrong behind the records of the last batch.
+    failure: Option<Error>,
+}
+
+impl Records {
+    pub(crate) fn new(files: Vec<Arc<dyn RecordReader>>, options: &OpenOptions) -> Self {
+        let options = OpenOptions { notices: false, ..options.clone() };
+        Records { files: files.into_iter(), options, current: None, failure: None }
+    }
+
+    /// Adds the next records to a batch, until it has `count` records or `bytes` bytes (it gets one
+    /// record at least). A batch that gets none is complete: it was full, or the end is reached.
+    ///
+    /// # Errors
+    /// As the iteration. The records before the failure come first: the error is that of the next call
+    /// with an empty batch.
+    pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
+        if self.failure.is_some() && !batch.is_empty() {
+            return Ok(());
+        }
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        while batch.len() < count && (batch.buffer().len() < bytes || batch.is_empty()) {
+            match self.push_some(batch, count, bytes) {
+                Ok(Some(())) => {}
+                Ok(None) => break,
+                Err(error) if batch.is_empty() => return Err(self.ended_by(error)),
+                Err(error) => {
+                    self.failure = Some(self.ended_by(error));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Running out of memory ends the iteration: to continue would leave sound records out.
+    fn ended_by(&mut self, error: Error) -> Error {
+        if error.kind() == ErrorKind::OutOfMemory {
+            self.current = None;
+            self.files = Vec::new().into_iter();
+        }
+        error
+    }
+
+    /// Adds one record or more to a batch, up to so many records or bytes; `None` at the end.
+    fn push_some(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<Option<()>> {
+        let before = batch.len();
+        if let Some((scan, _)) = &mut self.current {
+            // The same error would come again forever: this file is over.
+            scan.fill(batch, count, bytes).inspect_err(|_| self.current = None)?;
+        }
+        if batch.len() > before {
+            return Ok(Some(()));
+        }
+        self.step(Window::read_ahead, |_, record| batch.try_push(record))
+    }
+
+    /// The next records, counted as [`fill`](Records::fill) counts them: lent, not copied, where they
+    /// lie in mapped files; see [`Dataset::lend`](crate::Dataset::lend). For an iteration that only
+    /// lends.
+    ///
+    /// # Errors
+    /// As [`fill`](Records::fill).
+    pub fn lend(&mut self, count: usize, bytes: usize) -> Result<Vec<Bytes>> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let (mut lent, mut size) = (Vec::new(), 0);
+        while lent.len() < count && (size < bytes || lent.is_empty()) {
+            match self.step(Window::lending, lend).transpose() {
+                Some(Ok(record)) => {
+                    size += record.len();
+                    lent.push(record);
+                }
+                Some(Err(error)) if lent.is_empty() => return Err(error),
+                Some(Err(error)) => {
+                    self.failure = Some(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        Ok(lent)
+    }
+
+    /// Takes the next record; `None` at the end. `look` says how a file that is begun is looked at.
+    fn step<R>(
+        &mut self,
+        look: fn(Window) -> Window,
+        take: impl FnOnce(&Arc<dyn Source>, &[u8]) -> Result<R>,
+    ) -> Result<Option<R>> {
+        loop {
+            let Some((scan, source)) = &mut self.current else {
+                let Some(file) = self.files.next() else { return Ok(None) };
+                let window = look(Window::new(Arc::clone(file.source())));
+                // Handing records from one thread to another costs more than reading them, unless they
+                // must be decoded.
+                let scan = match file.is_transformed() {
+                    true => scan_ahead(file.format(), window, &self.options)?,
+                    false => file.format().scan(window, &self.options)?,
+                };
+                self.current = Some((scan, Arc::clone(file.source())));
+                continue;
+            };
+            match scan.next_event() {
+                Ok(Event::Record(record)) => return take(source, record.data).map(Some),
+                Ok(Event::Damage(damage)) if !self.options.skip_damage => {
+                    return Err(damage.into_error(source.name()));
+                }
+                Ok(Event::End) => self.current = None,
+                Ok(_) => {}
+                Err(error) => {
+                    // It would come again forever: this file is over.
+                    self.current = None;
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Bytes>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.failure.take() {
+            return Some(Err(error));
+        }
+        let next = self.step(Window::read_ahead, |_, record| Ok(copied(record)?.into()));
+        next.map_err(|error| self.ended_by(error)).transpose()
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.current.as_ref().map(|(_, source)| source.name());
+        f.debug_struct("Records").field("file", &file).field("files_left", &self.files.len()).finish()
+    }
+}
+
+/// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
+fn lend(source: &Arc<dyn Source>, data: &[u8]) -> Result<Bytes> {
+    let within = source.lendable().and_then(|all| {
+        let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
+        let end = begin.checked_add(data.len())?;
+        (end <= all.len()).then(|| all.slice(begin..end))
+    });
+    match within {
+        Some(record) => Ok(record),
+        None => Ok(copied(data)?.into()),
+    }
+}

@@ -1,0 +1,158 @@
+//! Numbered records, wherever they lie: what the engine reads by number.
+
+use super::by_number::{Fetch, GROUP};
+use crate::base::{Batch, Error, Limits, Position, Result, Tags};
+use crate::format::RecordReader;
+use crate::threads::interrupt::go_on;
+use bytes::Bytes;
+use std::fmt;
+
+/// Numbered records that lie in files. Shared between threads.
+///
+/// A set only says where a record is. Reading is the engine's: it finds the records of a batch in any
+/// number of files and reads them together.
+pub trait RecordSet: Send + Sync + fmt::Debug {
+    /// Number of records.
+    ///
+    /// # Errors
+    /// As [`Dataset::len`](crate::Dataset::len).
+    fn count(&self) -> Result<u64>;
+
+    /// The file that has a record, and its number there.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordSet::count).
+    fn find(&self, number: u64) -> Result<Place<'_>>;
+
+    /// Makes sure that the records that are counted are there, as far as that can be told without
+    /// reading them ([`Dataset::check_range`](crate::Dataset::check_range)): called before a list of
+    /// very many is made.
+    ///
+    /// # Errors
+    /// As [`Dataset::check_range`](crate::Dataset::check_range).
+    fn check_all(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Most bytes of records that a batch may have ([`Limits::memory`](crate::Limits::memory)).
+    fn memory_limit(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl dyn RecordSet + '_ {
+    /// The records of these numbers, in this order, repeats kept, read by up to that many threads.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_batch`](crate::Dataset::read_batch).
+    pub fn read_batch(&self, numbers: &[u64], threads: usize) -> Result<Batch> {
+        let mut batch = Batch::new();
+        append(self, numbers, &mut batch, threads)?;
+        Ok(batch)
+    }
+}
+
+/// A record: the reader of its file, and its number there.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The reader of the record's file.
+    pub reader: &'a dyn RecordReader,
+    /// The record's number in that file.
+    pub index: u64,
+}
+
+impl Place<'_> {
+    /// An error about this record, with its file and number.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        error.in_record(self.index).in_file(self.reader.source().name())
+    }
+
+    /// What belongs to the record besides its bytes, which were read from that position; the label also
+    /// from the file beside it.
+    pub(crate) fn tags(&self, position: Position, record: &[u8]) -> Result<Tags> {
+        let mut tags = self.reader.tags(self.index, position, record)?;
+        if tags.label.is_none() {
+            tags.label = self.reader.label_beside(self.index)?;
+        }
+        Ok(tags)
+    }
+}
+
+impl fmt::Debug for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {} of {}", self.index, self.reader.source().name())
+    }
+}
+
+/// Finds records, and locates them in their files.
+///
+/// # Errors
+/// A number that the set does not have; as [`Fetch::new`].
+pub(crate) fn locate<'a>(set: &'a dyn RecordSet, numbers: &[u64], threads: usize) -> Result<Fetch<'a>> {
+    Fetch::new(numbers.iter().map(|&number| set.find(number)).collect::<Result<_>>()?, threads)
+}
+
+/// Adds records to a batch, some at a time. After an error the batch is empty.
+///
+/// # Errors
+/// As [`RecordReader::read`], for the first record that fails.
+pub(crate) fn append(set: &dyn RecordSet, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
+    let mut append = || {
+        for group in numbers.chunks(GROUP) {
+            go_on()?;
+            let fetch = locate(set, group, threads)?.all_or_first_error()?;
+            check_size(set, &fetch, batch)?;
+            fetch.append_to(batch, threads)?;
+        }
+        Ok(())
+    };
+    append().inspect_err(|_| batch.clear())
+}
+
+/// Makes sure that a batch may grow by what was located.
+///
+/// # Errors
+/// [`Limit`](crate::ErrorKind::Limit).
+pub(crate) fn check_size(set: &dyn RecordSet, fetch: &Fetch<'_>, batch: &Batch) -> Result<()> {
+    let size = fetch.offsets().last().copied().unwrap_or(0);
+    Limits::check_batch(size.saturating_add(batch.buffer().len() as u64), set.memory_limit())
+}
+
+/// Puts records into a buffer, and gives where each begins and, last, where the last one ends.
+///
+/// # Errors
+/// As [`append`]; [`Invalid`](crate::ErrorKind::Invalid) if the buffer is too small, before anything is
+/// written to it.
+pub(crate) fn read_into(
+    set: &dyn RecordSet,
+    numbers: &[u64],
+    buffer: &mut [u8],
+    threads: usize,
+) -> Result<Vec<u64>> {
+    let fetch = locate(set, numbers, threads)?.all_or_first_error()?;
+    let offsets = fetch.offsets().to_vec();
+    let needed = offsets.last().copied().unwrap_or(0);
+    let room = buffer.len();
+    let fitting = usize::try_from(needed).ok().and_then(|needed| buffer.get_mut(..needed));
+    let fitting = fitting.ok_or_else(|| {
+        Error::invalid("the buffer is too small for the records")
+            .expected_found(format!("{needed} bytes"), format!("{room} bytes"))
+    })?;
+    match fetch.fill(fitting, threads)?.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(offsets),
+    }
+}
+
+/// Records as slices of their files where those can be lent.
+///
+/// # Errors
+/// As [`append`].
+pub(crate) fn lend(set: &dyn RecordSet, numbers: &[u64]) -> Result<Vec<Bytes>> {
+    let mut lent = Vec::new();
+    for group in numbers.chunks(GROUP) {
+        go_on()?;
+        lent.extend(locate(set, group, 1)?.lend()?);
+    }
+    Ok(lent)
+}

@@ -1,0 +1,311 @@
+//! Any format to any other.
+//!
+//! Records are taken from the inputs' scans, which other threads run ahead of, and given to a
+//! writer, one at a time: memory does not grow with the files. Keys and labels go along where both sides have a place for them; what has
+//! no place is counted and said in the result.
+//!
+//! An MXNet image record carries its label inside, in a header in front of the image. It stays
+//! there unless [`ConvertOptions::strip_header`] is set: then the payload alone is the record, and
+//! the label becomes a label of the output, if that has labels.
+
+mod shards;
+
+use crate::dataset::{Dataset, RecordFile};
+use crate::base::{ElementType, Error, Result, Tags};
+use crate::format::{
+    self, Event, Format, LabelReader, Labels, Notice, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions, Written,
+};
+use crate::io::{FileSet, Source, display_name};
+use crate::engine::scan_ahead;
+use shards::ShardWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a conversion goes.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConvertOptions {
+    /// How inputs are opened; `skip_damage` here leaves damage out instead of stopping.
+    pub open: OpenOptions,
+    /// How outputs are written. Between files of one format, settings left at their defaults are
+    /// taken over from the first input.
+    pub write: WriteOptions,
+    /// Records with a header (MXNet's image records): write the payload alone.
+    pub strip_header: bool,
+    /// Into how many files the output is cut.
+    pub shards: Shards,
+    /// A file of labels (IDX, one number a record) that belong to the inputs' records in order.
+    pub labels: Option<PathBuf>,
+    /// Writes the labels to this IDX file, beside the output.
+    pub label_output: Option<PathBuf>,
+    /// Element type of `label_output` (default `uint8`).
+    pub label_dtype: Option<ElementType>,
+}
+
+/// Into how many files an output is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Shards {
+    /// One, with the name given.
+    #[default]
+    One,
+    /// That many, of equal numbers of records: `name-00000-of-00008.rec`.
+    Count(u64),
+    /// As many as it takes for none to hold more than that many bytes of records (a single larger
+    /// record gets a file to itself): `name-00000.rec`.
+    Bytes(u64),
+}
+
+/// What a conversion did.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Conversion {
+    /// The files written, in order, with what is in them.
+    pub outputs: Vec<(PathBuf, Written)>,
+    /// Records written.
+    pub records: u64,
+    /// Damage left out, as errors that name the place.
+    pub skipped: Vec<String>,
+    /// What could not be carried over, or is worth knowing.
+    pub notices: Vec<Notice>,
+}
+
+/// Writes the records of `inputs`, in order, to `output`.
+///
+/// # Errors
+/// Damage (unless `options.open.skip_damage`), a record the output's format cannot hold, an
+/// existing output (unless `options.write.overwrite`), or what the system says. No output appears
+/// then: several are published together, when all are complete.
+pub fn convert(
+    mut inputs: Vec<RecordFile>,
+    output: &Path,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Conversion> {
+    for input in &inputs {
+        check_is_not(input.source(), output)?;
+    }
+    let write = match inputs.first_mut() {
+        Some(first) => options_for(first, to, options)?,
+        None => return Err(Error::invalid("no input was named")),
+    };
+    let write = with_count(write, &inputs, to, options);
+    let total = || inputs.iter().map(|input| count(input, &options.open)).sum();
+    let mut sink = ShardWriter::new(output, to, &write, options, total)?;
+    let labels = options.labels.as_deref().map(|path| LabelReader::open(path, &options.open)).transpose()?;
+    let mut done = 0;
+    for input in inputs {
+        let name = input.name().to_owned();
+        let length = input.length().unwrap_or(0);
+        let format = input.format();
+        let embedded = format.capabilities().labels == Labels::InRecord;
+        let reader = input.reader_for_tags(&options.open)?;
+        let mut scan = scan_ahead(format, input.into_window(), &options.open)?;
+        let mut number = 0;
+        loop {
+            match scan.next_event()? {
+                Event::Record(record) => {
+                    let place = |error: Error| {
+                        error.in_file(name.clone()).at(record.position.frame).in_record(number)
+                    };
+                    let mut tags = match &reader {
+                        Some(reader) => reader.tags(number, record.position, record.data).map_err(place)?,
+                        None => format.tags(record.data),
+                    };
+                    let mut payload = record.data;
+                    if options.strip_header {
+                        payload = record
+                            .data
+                            .get(tags.header_length..)
+                            .filter(|_| tags.header_length > 0)
+                            .ok_or_else(|| {
+                                place(Error::invalid("the record has no image header to strip"))
+                            })?;
+                    } else if embedded {
+                        tags.label = None;
+                    }
+                    if let Some(labels) = &labels {
+                        tags.label = Some(labels.get(sink.result.records)?);
+                    }
+                    // The output's own troubles; the byte where the record came from is no help.
+                    sink.append(payload, &tags).map_err(|error| error.in_record(number))?;
+                    progress(done + record.span.end);
+                    number += 1;
+                }
+                Event::Damage(damage) if options.open.skip_damage => {
+                    sink.result.skipped.push(damage.into_error(&name).to_string());
+                }
+                Event::Damage(damage) => return Err(damage.into_error(&name)),
+                Event::End => break,
+                _ => {}
+            }
+        }
+        done += length;
+    }
+    if let Some(labels) = &labels {
+        labels.check_all_used(sink.result.records)?;
+    }
+    let (conversion, files) = sink.complete()?;
+    files.publish()?;
+    Ok(conversion)
+}
+
+/// Writes the records of these numbers of a dataset, in this order, to `output`: shuffling,
+/// splitting, picking. Settings of the output and what is told are as for [`convert`].
+///
+/// # Errors
+/// As [`convert`]; damage in a picked record is always an error.
+pub fn select(
+    dataset: &Dataset,
+    numbers: impl ExactSizeIterator<Item = u64>,
+    output: &Path,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Conversion> {
+    select_parts(dataset, vec![(output.to_owned(), numbers)], to, options, progress)
+}
+
+/// [`select`] into several files, which are published together.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_parts(
+    dataset: &Dataset,
+    parts: Vec<(PathBuf, impl ExactSizeIterator<Item = u64>)>,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Conversion> {
+    let mut whole = Conversion::default();
+    let mut all_files = FileSet::default();
+    for (output, numbers) in parts {
+        let before = whole.records;
+        let (part, files) =
+            select_part(dataset, numbers, &output, to, options, &mut |done| progress(before + done))?;
+        all_files.append(files);
+        whole.records += part.records;
+        whole.outputs.extend(part.outputs);
+        whole.notices.extend(part.notices);
+    }
+    all_files.publish()?;
+    Ok(whole)
+}
+
+fn select_part(
+    dataset: &Dataset,
+    numbers: impl ExactSizeIterator<Item = u64>,
+    output: &Path,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Conversion, FileSet)> {
+    let mut write = options.write.clone();
+    if let (Some(first), true) = (dataset.readers().next(), dataset.format().id() == to.id()) {
+        let source = first.source();
+        let head = source.bytes(0..source.len().min(format::HEAD as u64))?;
+        to.inherit(&mut write, &to.options_like(&head, &first.info()?.contents(), dataset.options()));
+    }
+    for reader in dataset.readers() {
+        check_is_not(Some(reader.source()), output)?;
+    }
+    let total = numbers.len() as u64;
+    let mut sink = ShardWriter::new(output, to, &write, options, || Ok(total))?;
+    for (done, number) in numbers.enumerate() {
+        let record = dataset.read(number)?;
+        let mut tags = dataset.stored_tags_of(number, &record)?;
+        // A record that has its label inside stays as it is.
+        if dataset.format().capabilities().labels == Labels::InRecord {
+            tags.label = None;
+        }
+        sink.append(&record, &tags).map_err(|error| error.in_record(number))?;
+        progress(done as u64 + 1);
+    }
+    sink.complete()
+}
+
+/// Gives every intact record of a scan, with its key, to a writer of the same format; `instead` is
+/// written in the place of the record of that number.
+pub(crate) fn append_scanned(
+    scan: &mut dyn Scan,
+    reader: Option<&dyn RecordReader>,
+    writer: &mut dyn RecordWriter,
+    instead: Option<(u64, Vec<u8>)>,
+) -> Result<()> {
+    let mut number = 0;
+    loop {
+        match scan.next_event()? {
+            Event::Record(record) => {
+                let mut tags = match reader {
+                    Some(reader) => reader.tags(number, record.position, record.data)?,
+                    None => Tags::none(),
+                };
+                // Within one format the label is part of the record's bytes already.
+                tags.label = None;
+                let data = match &instead {
+                    Some((replaced, data)) if *replaced == number => data,
+                    _ => record.data,
+                };
+                writer.append(data, &tags)?;
+                number += 1;
+            }
+            Event::End => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+/// Tells the output how many records will come, if that is known and of use to it.
+fn with_count(
+    mut write: WriteOptions,
+    inputs: &[RecordFile],
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+) -> WriteOptions {
+    let known = options.shards == Shards::One
+        && !options.open.skip_damage
+        && inputs.iter().all(|input| input.format().capabilities().random_access);
+    if known && to.capabilities().wants_count {
+        // A file that cannot be counted is reported when its records are read.
+        let counts = inputs.iter().map(|input| count(input, &options.open).ok());
+        write.count = write.count.or(counts.sum());
+    }
+    write
+}
+
+fn count(input: &RecordFile, options: &OpenOptions) -> Result<u64> {
+    match input.reader(options)? {
+        Some((reader, _)) => reader.count(),
+        None => Err(Error::unsupported("a number of files needs the number of records beforehand")
+            .in_file(input.name())
+            .with_hint("cut by size instead")),
+    }
+}
+
+fn check_is_not(source: Option<&Arc<dyn Source>>, output: &Path) -> Result<()> {
+    let path = source.and_then(|source| source.path());
+    match path.zip(output.canonicalize().ok()) {
+        Some((path, found)) if path.canonicalize().ok().as_ref() == Some(&found) => {
+            Err(Error::invalid("the input is never written over").in_file(display_name(output)).with_hint(
+                "give another name, and replace the old file yourself once you have seen the result",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The write options, completed from an input that has the output's format.
+fn options_for(input: &mut RecordFile, to: &'static dyn Format, options: &ConvertOptions) -> Result<WriteOptions> {
+    let mut write = options.write.clone();
+    if input.format().id() != to.id() || options.strip_header {
+        return Ok(write);
+    }
+    let contents = match input.reader_for_tags(&options.open)? {
+        Some(reader) => reader.info()?.contents(),
+        None => Vec::new(),
+    };
+    let like = to.options_like(input.head()?, &contents, &options.open);
+    to.inherit(&mut write, &like);
+    Ok(write)
+}

@@ -1,0 +1,41 @@
+//! A thread that ends with its owner.
+
+use super::fork::generation;
+use crate::base::{Error, Result};
+use std::thread::{Builder, JoinHandle};
+
+/// A thread of this process. Dropping it waits for the thread to end, except in a forked child,
+/// which has the handle but not the thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    handle: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+/// Starts a thread. The caller sees to it that the work ends: dropping the [`Thread`] waits for it.
+///
+/// # Errors
+/// The operating system's, where no more threads can be had.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread> {
+    let started = Builder::new().name(name.to_owned()).spawn(work);
+    let handle = started.map_err(|error| Error::io("cannot start a thread", error))?;
+    Ok(Thread { handle: Some(handle), process: generation() })
+}
+
+impl Thread {
+    /// Lets the thread run on by itself.
+    pub(super) fn detach(mut self) {
+        self.handle = None;
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        match self.process == generation() {
+            // A panic was reported to whoever waited for the thread's work.
+            true => drop(handle.join()),
+            false => std::mem::forget(handle),
+        }
+    }
+}
