@@ -84,7 +84,7 @@ fn ci() -> Result<(), Failure> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     // Without C code of our own.
-    cargo(&["clippy", "--package", "anyrec", "--lib", "--no-default-features", "--", "-D", "warnings"])?;
+    cargo(&["clippy", "--package", "anyrec-image", "--lib", "--", "-D", "warnings"])?;
     run::command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     test()?;
     interop::run_all(interop::SEED)?;

@@ -19,7 +19,6 @@ mod error;
 mod fork;
 pub mod format;
 pub mod hint;
-pub mod image;
 mod input;
 pub mod interrupt;
 pub mod io;

@@ -10,7 +10,7 @@ use anyhow::Result;
 use anyrec::Input;
 use anyrec::format::mxnet::guess_tags;
 use anyrec::format::{Event, Key, Label, OpenOptions, RecordReader, Tags};
-use anyrec::image::{Kind, sniff};
+use anyrec_image::{Kind, sniff};
 use std::path::{Path, PathBuf};
 
 /// Writes the records of files, numbered through, into a folder.
