@@ -42,7 +42,9 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// use anyrec::format::{Value, WriteOptions, grail};
 ///
 /// let mut options = WriteOptions::default();
+/// # #[cfg(feature = "zstd")] {
 /// options.transformers = vec!["zstd".to_owned()];
+/// # }
 /// options.trailer = true;
 /// let mut file = Vec::new();
 /// let mut writer = grail::Writer::new(&mut file, &options)?;

@@ -7,10 +7,9 @@
 //! the elements. So nothing is put by in a second file, and the result is one ordinary member
 //! (several would be legal, but some readers stop after the first).
 
-use crate::deflate;
+use crate::deflate::{self, Compress, Compression, FlushCompress, Status};
 use crate::error::{Error, Result};
 use crate::io::{AtomicFile, FileSet};
-use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Gzip header: deflate, no flags, no time, no hint, no system; the same for every file, so that
 /// the same records give the same bytes.

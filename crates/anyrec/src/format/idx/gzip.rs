@@ -11,13 +11,12 @@
 //! Nothing here holds more than one chunk of output: how much is kept is the caller's business.
 
 use super::layout::Header;
-use crate::deflate;
+use crate::deflate::{self, Decompress, FlushDecompress, Status};
 use crate::error::Result;
 use crate::interrupt::go_on;
 use crate::io::Window;
 use crate::limits::Limits;
 use crate::room::room;
-use flate2::{Decompress, FlushDecompress, Status};
 use std::ops::Range;
 
 /// Compressed bytes given to the decompressor at a time.
