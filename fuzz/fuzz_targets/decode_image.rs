@@ -1,6 +1,6 @@
 #![no_main]
 
-use anyrec::image::{DecodeOptions, decode};
+use anyrec_image::{DecodeOptions, decode};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for flag in [-1, 0, 1] {

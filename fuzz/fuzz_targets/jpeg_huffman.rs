@@ -1,7 +1,7 @@
 //! Our decoder of Huffman codes against libjpeg's own, on the same bytes.
 #![no_main]
 
-use anyrec::testkit::compare_huffman_decoders;
+use anyrec_image::compare_huffman_decoders;
 
 /// Ours only takes units of blocks that have this many bytes behind them.
 const AHEAD: usize = 6 << 10;

@@ -5,7 +5,7 @@ use crate::payload::Payload;
 use crate::progress::done;
 use crate::sequences::{Many, bytes_to};
 use anyrec::Error;
-use anyrec::image::{self, Channels, DecodeOptions, Picture, Samples};
+use anyrec_image::{self as image, Channels, DecodeOptions, Picture, Samples};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -3,10 +3,10 @@
 use crate::errors::raised;
 use crate::options::{choice, pairs, unknown};
 use crate::sequences::Many;
-use anyrec::image::{
+use anyrec_image::Images;
+use anyrec_image::{
     Crop, Element, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, Step,
 };
-use anyrec::loader::Images;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 83, 61
 
 
 def noise(width, height, channels):
-    """The picture that `noise` of crates/anyrec/src/image/tests/make.rs makes."""
+    """The picture that `noise` of crates/anyrec-image/src/tests/make.rs makes."""
     state, samples = 0x2545F4914F6CDD1D, []
     for _ in range(width * height * channels):
         state ^= state << 13 & 0xFFFFFFFFFFFFFFFF

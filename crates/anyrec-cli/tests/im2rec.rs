@@ -7,7 +7,7 @@
 mod tool;
 
 use anyrec::format::mxnet::{ImageHeader, LabelWidth};
-use anyrec::image::{self, Channels, DecodeOptions, Picture, Samples};
+use anyrec_image::{self as image, Channels, DecodeOptions, Picture, Samples};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

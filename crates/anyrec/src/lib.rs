@@ -9,12 +9,23 @@
 //! | FFRecord | [`format::ffrecord`] | `.ffr`, packed folders |
 //! | GRAIL recordio | [`format::grail`] | `.grail-rio`, `.grail-rpk`, `.grail-rpk-gz` |
 //! | IDX | [`format::idx`] | `*-idx3-ubyte` and all other types, plain or gzip |
+//!
+//! # Features
+//! All are on by default. A file that needs one that is off gives [`ErrorKind::Unsupported`], and the
+//! error names the feature. With none of them the crate builds without a C compiler.
+//!
+//! | feature | what | costs |
+//! |---|---|---|
+//! | `zstd` | GRAIL files with the transformer `zstd` | a C compiler |
+//! | `deflate` | gzipped IDX files, GRAIL files with the transformer `flate` | `flate2`, `zlib-rs` |
+//! | `encryption` | GRAIL files with the transformer `aes-256-gcm` | `aes-gcm` |
+//! | `ndarray` | IDX files as arrays | `ndarray` |
+//! | `uring` | reads of many ranges at once by io_uring, on Linux | `io-uring` |
 
 mod base;
 mod dataset;
 mod engine;
 pub mod format;
-pub mod image;
 pub mod io;
 pub mod loader;
 mod tasks;

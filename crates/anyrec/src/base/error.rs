@@ -99,6 +99,11 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// [`ErrorKind::Unsupported`] for something that only a build with this Cargo feature can do.
+    pub(crate) fn feature_is_off(what: &str, feature: &str) -> Self {
+        Self::unsupported(format!("this build has no {what}: it was built without the feature `{feature}`"))
+    }
+
     /// [`ErrorKind::OutOfRange`] for record `index` of a file with `count` records.
     pub fn no_such_record(index: u64, count: u64) -> Self {
         let held = match count {

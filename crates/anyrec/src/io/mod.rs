@@ -15,7 +15,7 @@ mod read_at;
 mod safe_path;
 mod target;
 mod unnamed;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(all(target_os = "linux", feature = "uring")), path = "no_uring.rs")]
 mod uring;
 mod window;
 

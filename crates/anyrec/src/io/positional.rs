@@ -2,7 +2,6 @@
 
 use super::file::LocalFile;
 use super::read_at::{RangeRead, Source, checked, past_end};
-#[cfg(target_os = "linux")]
 use super::uring::Rings;
 use crate::base::Result;
 use crate::base::memory::zeroed;
@@ -27,7 +26,6 @@ pub(super) struct PositionalFile {
     common: LocalFile,
     /// Opened past the page cache.
     direct: bool,
-    #[cfg(target_os = "linux")]
     rings: Rings,
 }
 
@@ -40,12 +38,7 @@ pub(super) struct Job<'a> {
 
 impl PositionalFile {
     pub(super) fn new(common: LocalFile, direct: bool) -> Self {
-        PositionalFile {
-            common,
-            direct,
-            #[cfg(target_os = "linux")]
-            rings: Rings::default(),
-        }
+        PositionalFile { common, direct, rings: Rings::default() }
     }
 
     fn read_jobs(&self, jobs: &mut [Job<'_>]) -> Result<()> {
@@ -62,7 +55,6 @@ impl PositionalFile {
         if let [only] = jobs {
             return self.read_one(only);
         }
-        #[cfg(target_os = "linux")]
         if let Some(outcome) = self.rings.read(&self.common.file, jobs) {
             return outcome;
         }

@@ -32,9 +32,34 @@ pub enum OnError {
     Blank,
 }
 
-/// Makes what a batch holds of each record, on the loader's threads.
+/// Turns each record into the sample that a batch holds, on the loader's threads.
+///
+/// All samples have the same size. A batch of them is one buffer, ready to become a tensor. The crate
+/// `anyrec-image` implements this trait for images; give your own to
+/// [`LoaderOptions::decode`](super::LoaderOptions::decode).
+///
+/// ```
+/// use anyrec::loader::{Decode, Sample};
+/// use anyrec::{Error, Result};
+///
+/// /// Numbers as text become four bytes each.
+/// struct Numbers;
+///
+/// impl Decode for Numbers {
+///     fn size(&self) -> usize {
+///         4
+///     }
+///
+///     fn decode(&self, _: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()> {
+///         let text = str::from_utf8(payload).map_err(|_| Error::corrupt("the record is not text"))?;
+///         let number: u32 = text.parse().map_err(|_| Error::corrupt("the record is not a number"))?;
+///         into.copy_from_slice(&number.to_ne_bytes());
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Decode: Send + Sync {
-    /// Bytes that every record becomes.
+    /// The size of a sample in bytes, the same for every record.
     fn size(&self) -> usize;
 
     /// Whether a record can be decoded as it is. If not, and its file does not say that its records have
@@ -44,13 +69,15 @@ pub trait Decode: Send + Sync {
         true
     }
 
-    /// Makes a sample of a record's payload (what follows the header that its tags describe).
+    /// Makes a sample of a record's payload, which begins behind the header that the record's tags
+    /// describe. `into` has [`size`](Decode::size) bytes; their contents are unspecified, so write all
+    /// of them.
     ///
-    /// The result may depend on nothing but the arguments: then it is the same for any number of
-    /// threads and ranks, and after any resume.
+    /// The result must depend on the arguments alone. Then it is the same for any number of threads
+    /// and ranks, and after a resume.
     ///
     /// # Errors
-    /// When the payload is not what it should be; see [`OnError`].
+    /// When the payload cannot be decoded; [`OnError`] decides what happens to the batch.
     fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()>;
 }
 

@@ -37,14 +37,12 @@
 //! # }
 //! ```
 
-mod images;
 mod load;
 mod order;
 mod permutation;
 mod plan;
 mod run;
 
-pub use images::Images;
 pub use load::{Decode, Failure, Loaded, OnError, Sample};
 pub use order::Shuffle;
 pub use permutation::Permutation;
@@ -75,7 +73,7 @@ pub struct LoaderOptions {
     pub on_error: OnError,
     /// Whether batches come with labels and ids.
     pub labels: bool,
-    /// Makes what a batch holds of each record, on the threads ([`Images`] for pictures).
+    /// Turns each record into a sample, on the loader's threads (`anyrec_image::Images` for images).
     pub decode: Option<Arc<dyn Decode>>,
 }
 

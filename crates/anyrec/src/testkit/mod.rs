@@ -8,7 +8,6 @@ mod faults;
 mod roads;
 mod walk;
 
-pub use crate::image::compare_huffman_decoders;
 pub use faults::FaultySource;
 pub use roads::{Tally, check_failing_disk, compare, compare_with_index_file, file_sources, memory_sources};
 pub use walk::{Walk, WalkError, WalkedRecord, check_reader, walk};

@@ -3,10 +3,10 @@
 use super::Image;
 use crate::interop::manifest::sha256;
 use crate::interop::random::Random;
-use anyrec::image::{
+use anyrec::{Error, Result};
+use anyrec_image::{
     Channels, DecodeOptions, ImageFormat, Kind, Picture, Samples, decode, encode_jpeg, encode_png, sniff,
 };
-use anyrec::{Error, Result};
 
 /// What `unpack_img` should find in an encoded picture.
 pub fn describe(encoded: &[u8]) -> Result<Image> {

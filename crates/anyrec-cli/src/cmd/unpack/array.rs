@@ -2,7 +2,7 @@
 
 use anyrec::Result;
 use anyrec::ElementType;
-use anyrec::image::{Channels, Picture, Samples, encode_png};
+use anyrec_image::{Channels, Picture, Samples, encode_png};
 
 /// What the records of an array are.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyrec::image::{DecodeOptions, decode};
+    use anyrec_image::{DecodeOptions, decode};
 
     #[test]
     fn bytes_of_two_or_three_dimensions_are_pictures() {

@@ -11,7 +11,7 @@ use anyrec::RecordFile;
 use anyrec::format::mxnet::guess_tags;
 use anyrec::format::{Event, OpenOptions, RecordReader};
 use anyrec::{Key, Label, Tags};
-use anyrec::image::{Kind, sniff};
+use anyrec_image::{Kind, sniff};
 use std::path::{Path, PathBuf};
 
 /// Writes the records of files, numbered through, into a folder.

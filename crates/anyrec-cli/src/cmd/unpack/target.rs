@@ -1,9 +1,9 @@
 //! The folder that is filled, and the ledger of what went into it.
 
 use anyrec::{Key, Label};
-use anyrec::image::{ImageFormat, Kind, sniff};
 use anyrec::io::{BadNames, UnpackFolder, safe_name};
 use anyrec::{ErrorKind, Result};
+use anyrec_image::{ImageFormat, Kind, sniff};
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -3,13 +3,11 @@
 //! Scan and reader meet here: the scan finds frames one after the other, the reader knows where
 //! they are, and both decode them with a [`Decoder`].
 
-use super::options as own;
-use super::transform::Transform;
-use super::compression::guesses;
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, HEADER_MAGIC, ItemCursor, Items};
 use super::legacy::{self, RecordKind};
-use super::transform::{Chain, Registry};
+use super::options as own;
+use super::transform::{Chain, GUESSES, Registry, Transform};
 use crate::base::{Error, ErrorKind, Limits, Result};
 use crate::format::OpenOptions;
 use bytes::Bytes;
@@ -64,7 +62,7 @@ impl Decoder {
         let own::OpenOptions { registry, legacy_transform } = options.own();
         let by_name = || name.to_ascii_lowercase().ends_with(".grail-rpk-gz").then(Transform::flate);
         let legacy = legacy_transform.or_else(by_name).filter(|transform| !transform.name().is_empty());
-        let legacy = registry.decoders(legacy.as_slice())?;
+        let legacy = registry.decoders(legacy.as_slice()).map_err(|error| error.in_file(name))?;
         Ok(Decoder { verify: options.verify, limits: options.limits.clone(), registry, chain: None, legacy })
     }
 
@@ -85,7 +83,7 @@ impl Decoder {
         if let Ok(items) = Items::parse(&stored) {
             return Ok(Frame { list: stored, data: None, items });
         }
-        for transformer in guesses() {
+        for transformer in GUESSES {
             let list = match transformer.decode(&stored, self.limits.frame) {
                 Ok(list) => list,
                 Err(error) if error.kind() == ErrorKind::Corrupt => continue,

@@ -1,35 +1,13 @@
-//! The built-in compressors. Output grows only as it arrives, up to the caller's limit: what a
-//! frame says about its size is believed only where data could ordinarily come to that.
+//! What the built-in compressors have in common. Output grows only as it arrives, up to the caller's
+//! limit: what a frame says about its size is believed only where data could ordinarily come to that.
 
-use super::transform::Transformer;
-use crate::base::{Error, ErrorKind, Result, deflate, hint};
-use crate::threads::fork::Lock;
-use crate::base::memory::reserve;
-use flate2::{Compression, FlushCompress, FlushDecompress, Status};
-use std::cell::RefCell;
-use std::io::Read;
-use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
+use crate::base::{Error, ErrorKind, Result, hint};
 
-/// What the original takes for no level and for negative ones.
-const DEFAULT_ZSTD_LEVEL: i32 = 5;
-/// The highest level zstd has.
-const MAX_ZSTD_LEVEL: i32 = 22;
-/// The largest window that zstd's own levels use: 128 MiB.
-const MAX_WINDOW_LOG: u32 = 27;
-/// How zstd says that a frame's window is larger than allowed; the code behind it does not come
-/// through.
-const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
-/// How it says that it could not have the memory it needs.
-const NO_MEMORY: &str = "Allocation error : not enough memory";
-/// About what a coder takes for itself before it begins.
-const CODER_SIZE: u64 = 160 << 10;
-/// How much smaller ordinary data gets: up to this what a frame says about its size is believed.
-const ORDINARY_RATIO: u64 = 32;
 /// Output is asked for in steps of this many bytes, doubling.
-const STEP: usize = 64 << 10;
+pub(super) const STEP: usize = 64 << 10;
 
 /// Reads a level the way the original does: a decimal number, empty for none.
-fn level(name: &str, config: &str) -> Result<Option<i32>> {
+pub(super) fn level(name: &str, config: &str) -> Result<Option<i32>> {
     if config.is_empty() {
         return Ok(None);
     }
@@ -42,187 +20,11 @@ fn level(name: &str, config: &str) -> Result<Option<i32>> {
     }
 }
 
-thread_local! {
-    /// Making one takes longer than decoding a small block.
-    static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
-}
-
-/// A decoder; zstd's own way to make one panics where there is no memory for it.
-fn decoder() -> Result<DCtx<'static>> {
-    DCtx::try_create().ok_or_else(|| Error::out_of_memory(CODER_SIZE))
-}
-
-/// The size that the one frame in `stored` says it has when decoded, if it is no more than ordinary
-/// data comes to: then it is decoded into one buffer of that size.
-fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
-    let size = zstd_safe::get_frame_content_size(stored).ok().flatten()?;
-    let ordinary = (stored.len() as u64).saturating_mul(ORDINARY_RATIO).max(STEP as u64);
-    let alone = zstd_safe::find_frame_compressed_size(stored).is_ok_and(|frame| frame == stored.len());
-    usize::try_from(size).ok().filter(|_| alone && size <= ordinary.min(limit))
-}
-
-/// One zstd frame a block.
-pub(super) struct Zstd {
-    level: i32,
-    /// Compressors that are not in use: their memory costs more to get than to use again.
-    idle: Lock<Vec<CCtx<'static>>>,
-}
-
-impl Zstd {
-    pub(super) fn from_config(config: &str) -> Result<Self> {
-        let level = match level("zstd", config)? {
-            None | Some(i32::MIN..0) => DEFAULT_ZSTD_LEVEL,
-            Some(level) => level.min(MAX_ZSTD_LEVEL),
-        };
-        Ok(Zstd { level, idle: Lock::new() })
-    }
-}
-
-impl Transformer for Zstd {
-    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
-        let failed = |code| match zstd_safe::get_error_name(code) {
-            NO_MEMORY => Error::out_of_memory(block.len() as u64),
-            reason => Error::io("zstd cannot compress", std::io::Error::other(reason)),
-        };
-        let unused = self.idle.lock().pop();
-        let mut compressor = match unused {
-            Some(compressor) => compressor,
-            None => {
-                let mut made = CCtx::try_create().ok_or_else(|| Error::out_of_memory(CODER_SIZE))?;
-                made.set_parameter(CParameter::CompressionLevel(self.level)).map_err(failed)?;
-                made
-            }
-        };
-        let mut stored = Vec::new();
-        reserve(&mut stored, zstd_safe::compress_bound(block.len()))?;
-        compressor.compress2(&mut stored, block).map_err(failed)?;
-        self.idle.lock().push(compressor);
-        Ok(stored)
-    }
-
-    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
-        let failed = |reason: &str| match reason {
-            WINDOW_TOO_LARGE => over_limit(limit),
-            NO_MEMORY => Error::out_of_memory(stored.len() as u64),
-            reason => Error::corrupt(format!("the block is not readable as zstd: {reason}")),
-        };
-        if let Some(size) = believable_size(stored, limit) {
-            let mut block = Vec::new();
-            reserve(&mut block, size)?;
-            return DECODER.with_borrow_mut(|kept| {
-                let decoder = match kept {
-                    Some(decoder) => decoder,
-                    None => kept.insert(decoder()?),
-                };
-                let decoded = decoder.decompress(&mut block, stored);
-                decoded.map_err(|code| failed(zstd_safe::get_error_name(code)))?;
-                Ok(block)
-            });
-        }
-        let corrupt = |error: std::io::Error| match error.kind() {
-            // The block's own memory.
-            std::io::ErrorKind::OutOfMemory => Error::io("cannot hold the block", error),
-            _ => failed(&error.to_string()),
-        };
-        let mut decoder = decoder()?;
-        let mut decoder = zstd::stream::read::Decoder::with_context(stored, &mut decoder);
-        let window = limit.max(1).next_power_of_two().trailing_zeros().clamp(10, MAX_WINDOW_LOG);
-        decoder.window_log_max(window).map_err(corrupt)?;
-        let mut block = Vec::new();
-        decoder.take(limit.saturating_add(1)).read_to_end(&mut block).map_err(corrupt)?;
-        within(block, limit)
-    }
-}
-
-/// Raw deflate, no zlib or gzip wrapper.
-pub(super) struct Flate {
-    level: i32,
-}
-
-impl Flate {
-    pub(super) fn from_config(config: &str) -> Result<Self> {
-        Ok(Flate { level: level("flate", config)?.unwrap_or(-1) })
-    }
-}
-
-impl Transformer for Flate {
-    fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
-        let level = match self.level {
-            // Huffman coding alone: the fastest level stands in for it, the contents are the same.
-            -2 => Compression::fast(),
-            -1 => Compression::default(),
-            level => match u32::try_from(level) {
-                Ok(level @ 0..=9) => Compression::new(level),
-                // Found out here and not when the transformer is made: the original writes files
-                // without blocks with any level.
-                _ => {
-                    let message = format!("flate has levels from -2 to 9, not {level}");
-                    return Err(Error::invalid(message));
-                }
-            },
-        };
-        let mut stream = deflate::compressor(level)?;
-        let mut stored = Vec::new();
-        loop {
-            reserve(&mut stored, STEP.max(block.len() / 2))?;
-            let rest = rest(block, stream.total_in());
-            match stream.compress_vec(rest, &mut stored, FlushCompress::Finish) {
-                Ok(Status::StreamEnd) => return Ok(stored),
-                Ok(Status::Ok | Status::BufError) => {}
-                Err(error) => return Err(Error::io("flate cannot compress", error.into())),
-            }
-        }
-    }
-
-    fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>> {
-        let corrupt = |why: &str| Error::corrupt(format!("the block is not readable as deflate: {why}"));
-        let mut stream = deflate::decompressor()?;
-        let mut block = Vec::new();
-        loop {
-            let step = STEP.max(block.len()).min(usize::try_from(limit).unwrap_or(usize::MAX).max(STEP));
-            reserve(&mut block, step)?;
-            let before = (stream.total_in(), stream.total_out());
-            let rest = rest(stored, stream.total_in());
-            let status = stream
-                .decompress_vec(rest, &mut block, FlushDecompress::None)
-                .map_err(|error| corrupt(error.message().unwrap_or("invalid data")))?;
-            if block.len() as u64 > limit || status == Status::StreamEnd {
-                return within(block, limit);
-            }
-            if before == (stream.total_in(), stream.total_out()) {
-                return Err(corrupt("it is cut short"));
-            }
-        }
-    }
-}
-
-fn rest(data: &[u8], taken: u64) -> &[u8] {
-    usize::try_from(taken).ok().and_then(|taken| data.get(taken..)).unwrap_or_default()
-}
-
-fn within(block: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
+pub(super) fn within(block: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
     if block.len() as u64 > limit { Err(over_limit(limit)) } else { Ok(block) }
 }
 
-fn over_limit(limit: u64) -> Error {
+pub(super) fn over_limit(limit: u64) -> Error {
     let message = format!("decompressing a block takes more than the limit of {limit} bytes");
     Error::new(ErrorKind::Limit, message).with_hint(hint::LIMIT)
-}
-
-/// Blocks whose transformers are not known because the header is lost: both compressors, to try.
-pub(super) fn guesses() -> [&'static dyn Transformer; 2] {
-    static ZSTD: Zstd = Zstd { level: DEFAULT_ZSTD_LEVEL, idle: Lock::new() };
-    [&ZSTD, &Flate { level: -1 }]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_words_that_errors_are_known_by_are_those_of_zstd() {
-        // The codes of zstd's `zstd_errors.h`, negated as its functions return them.
-        assert_eq!(zstd_safe::get_error_name(0usize.wrapping_sub(16)), WINDOW_TOO_LARGE);
-        assert_eq!(zstd_safe::get_error_name(0usize.wrapping_sub(64)), NO_MEMORY);
-    }
 }

@@ -12,28 +12,17 @@ use super::transform::Transformer;
 use crate::base::{Error, Limits, Result};
 use crate::base::memory::check_available;
 use aes_gcm::aead::{Aead, Generate, KeyInit};
-use std::sync::Arc;
 
 const NONCE: usize = 12;
 const TAG: u64 = 16;
-
-/// A secret key. It has no `Debug`, so that it cannot end up in a message.
-#[derive(Clone)]
-pub(super) struct Key(Arc<[u8; 32]>);
-
-impl Key {
-    pub(super) fn new(key: [u8; 32]) -> Self {
-        Key(Arc::new(key))
-    }
-}
 
 pub(super) struct Aes256Gcm {
     cipher: aes_gcm::Aes256Gcm,
 }
 
 impl Aes256Gcm {
-    pub(super) fn new(key: &Key) -> Self {
-        Aes256Gcm { cipher: aes_gcm::Aes256Gcm::new(&(*key.0).into()) }
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        Aes256Gcm { cipher: aes_gcm::Aes256Gcm::new(&key.into()) }
     }
 }
 

@@ -10,8 +10,12 @@
 
 mod block;
 mod cache;
+#[cfg(any(feature = "deflate", feature = "zstd"))]
 mod compression;
+#[cfg(feature = "encryption")]
 mod encryption;
+#[cfg(feature = "deflate")]
+mod flate;
 mod header;
 pub mod layout;
 pub mod legacy;
@@ -25,8 +29,11 @@ mod scanner;
 mod output;
 mod transform;
 mod write;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 #[cfg(test)]
+#[cfg(all(feature = "deflate", feature = "encryption", feature = "zstd"))]
 mod tests;
 
 pub use header::{Header, TRAILER_KEY, TRANSFORMER_KEY};

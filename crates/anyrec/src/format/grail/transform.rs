@@ -3,21 +3,36 @@
 //! A file's header names its transformers, in order of application: `"name"` or `"name config"`.
 //! [`Registry`] turns such entries into [`Transformer`]s. It knows these by itself:
 //!
-//! | name | config | what |
-//! |---|---|---|
-//! | `zstd` | level; none or negative: 5; over 22: 22 | a zstd frame |
-//! | `flate` | level from -2 to 9; none or -1: the default | raw deflate |
-//! | `aes-256-gcm` | the key's id | encryption; anyrec's own, the original does not know it |
+//! | name | config | what | feature |
+//! |---|---|---|---|
+//! | `zstd` | level; none or negative: 5; over 22: 22 | a zstd frame | `zstd` |
+//! | `flate` | level from -2 to 9; none or -1: the default | raw deflate | `deflate` |
+//! | `aes-256-gcm` | the key's id | encryption; anyrec's own, the original does not know it | `encryption` |
 
-use super::compression::{Flate, Zstd};
-use super::encryption::{Aes256Gcm, Key};
-use crate::base::{Error, ErrorKind, Result};
+#[cfg(feature = "encryption")]
+use super::encryption::Aes256Gcm;
+#[cfg(feature = "deflate")]
+use super::flate::{FLATE, Flate};
+#[cfg(feature = "zstd")]
+use super::zstd::{ZSTD, Zstd};
+use crate::base::{Error, Result};
 use crate::io::display_name;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The built-in transformers and their features.
+const BUILT_IN: [(&str, &str); 3] = [("zstd", "zstd"), ("flate", "deflate"), ("aes-256-gcm", "encryption")];
+
+/// What to try on blocks whose transformers are not known because the header is lost.
+pub(super) static GUESSES: &[&dyn Transformer] = &[
+    #[cfg(feature = "zstd")]
+    &ZSTD,
+    #[cfg(feature = "deflate")]
+    &FLATE,
+];
 
 /// A reversible change of a block's bytes: compression, encryption, one's own.
 pub trait Transformer: Send + Sync {
@@ -131,14 +146,16 @@ pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Syn
 /// let mut registry = Registry::default();
 /// registry.register("reverse", |_config| Ok(Arc::new(Reverse)));
 /// assert_eq!(registry.get(&"reverse".into())?.encode(b"abc")?, b"cba");
+/// # #[cfg(feature = "zstd")] {
 /// let packed = registry.get(&Transform::zstd_level(3))?.encode(&[7; 1000])?;
 /// assert_eq!(registry.get(&Transform::zstd())?.decode(&packed, 1 << 20)?, [7; 1000]);
+/// # }
 /// # Ok::<(), anyrec::Error>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     own: BTreeMap<String, Factory>,
-    keys: BTreeMap<String, Key>,
+    keys: BTreeMap<String, [u8; 32]>,
 }
 
 impl Registry {
@@ -154,7 +171,7 @@ impl Registry {
     /// This registry with a key for `aes-256-gcm`. The entry `"aes-256-gcm ID"` uses the key of
     /// that id; the id is written into the file's header, the key never is.
     pub fn with_key(mut self, id: impl Into<String>, key: [u8; 32]) -> Self {
-        self.keys.insert(id.into(), Key::new(key));
+        self.keys.insert(id.into(), key);
         self
     }
 
@@ -181,8 +198,8 @@ impl Registry {
     /// The transformer for a header's entry.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a name nobody registered,
-    /// [`Invalid`](ErrorKind::Invalid) for a config it cannot use or a key it does not have.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a name nobody registered,
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a config it cannot use or a key it does not have.
     pub fn get(&self, transform: &Transform) -> Result<Arc<dyn Transformer>> {
         self.make(transform, false)
     }
@@ -205,21 +222,27 @@ impl Registry {
         if let Some(factory) = self.own.get(name) {
             return factory(config);
         }
+        #[cfg_attr(not(any(feature = "deflate", feature = "zstd")), expect(unused_variables))]
         let level = if decoding { "" } else { config };
-        Ok(match name {
-            "zstd" => Arc::new(Zstd::from_config(level)?),
-            "flate" => Arc::new(Flate::from_config(level)?),
-            "aes-256-gcm" => Arc::new(Aes256Gcm::new(self.key(config)?)),
-            _ => {
-                return Err(Error::unsupported(format!("transformer {name:?} is not known"))
-                    .with_hint("register it, under that name, in the options' registry"));
-            }
-        })
+        match name {
+            #[cfg(feature = "zstd")]
+            "zstd" => Ok(Arc::new(Zstd::from_config(level)?)),
+            #[cfg(feature = "deflate")]
+            "flate" => Ok(Arc::new(Flate::from_config(level)?)),
+            #[cfg(feature = "encryption")]
+            "aes-256-gcm" => Ok(Arc::new(Aes256Gcm::new(self.key(config)?))),
+            _ => Err(match BUILT_IN.into_iter().find(|(built_in, _)| *built_in == name) {
+                Some((_, feature)) => Error::feature_is_off(&format!("transformer {name:?}"), feature),
+                None => Error::unsupported(format!("transformer {name:?} is not known"))
+                    .with_hint("register it, under that name, in the options' registry"),
+            }),
+        }
     }
 
-    fn key(&self, id: &str) -> Result<&Key> {
-        self.keys.get(id).ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, format!("no key {id:?} for transformer \"aes-256-gcm\" was given"))
+    #[cfg(feature = "encryption")]
+    fn key(&self, id: &str) -> Result<[u8; 32]> {
+        self.keys.get(id).copied().ok_or_else(|| {
+            Error::invalid(format!("no key {id:?} for transformer \"aes-256-gcm\" was given"))
                 .with_hint("give it with `Registry::with_key`: keys are not stored in files")
         })
     }

@@ -43,7 +43,10 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// use anyrec::Value;
 /// use anyrec::format::grail::{self, Transform};
 ///
-/// let options = grail::WriteOptions::default().with_transformer(Transform::zstd()).with_trailer(true);
+/// let mut options = grail::WriteOptions::default().with_trailer(true);
+/// # #[cfg(feature = "zstd")] {
+/// options = options.with_transformer(Transform::zstd());
+/// # }
 /// let mut file = Vec::new();
 /// let mut writer = grail::Writer::new(&mut file, &options)?;
 /// writer.add_header("made by", Value::Text("an example".into()))?;

@@ -7,9 +7,9 @@
 //! the elements. So nothing is put by in a second file, and the result is one ordinary member
 //! (several would be legal, but some readers stop after the first).
 
-use crate::base::{Error, Result, deflate};
+use crate::base::deflate::{self, Compress, Compression, FlushCompress, Status};
+use crate::base::{Error, Result};
 use crate::io::{AtomicFile, FileSet};
-use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Gzip header: deflate, no flags, no time, no hint, no system; the same for every file, so that
 /// the same records give the same bytes.

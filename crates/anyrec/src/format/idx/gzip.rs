@@ -11,11 +11,11 @@
 //! Nothing here holds more than one chunk of output: how much is kept is the caller's business.
 
 use super::layout::Header;
-use crate::base::{Limits, Result, deflate};
-use crate::threads::interrupt::go_on;
-use crate::io::Window;
+use crate::base::deflate::{self, Decompress, FlushDecompress, Status};
 use crate::base::memory::zeroed;
-use flate2::{Decompress, FlushDecompress, Status};
+use crate::base::{Limits, Result};
+use crate::io::Window;
+use crate::threads::interrupt::go_on;
 use std::ops::Range;
 
 /// Compressed bytes given to the decompressor at a time.

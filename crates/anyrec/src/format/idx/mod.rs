@@ -13,7 +13,7 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path();
 //! let options = WriteOptions::default().with(idx::WriteOptions::default().with_item_shape([2, 3]));
-//! let mut images = Writer::create(folder.join("train-images-idx3-ubyte.gz"), &options)?;
+//! let mut images = Writer::create(folder.join("train-images-idx3-ubyte"), &options)?;
 //! images.append_elements(&[1u8, 2, 3, 4, 5, 6])?;
 //! images.append_elements(&[0u8; 6])?;
 //! images.finish()?;
@@ -24,7 +24,7 @@
 //! labels.append_elements(&[9u8])?;
 //! labels.finish()?;
 //!
-//! let pair = Pair::open(folder.join("train-images-idx3-ubyte.gz"), &OpenOptions::default())?;
+//! let pair = Pair::open(folder.join("train-images-idx3-ubyte"), &OpenOptions::default())?;
 //! assert_eq!(&pair.read(0)?[..], [1, 2, 3, 4, 5, 6]);
 //! assert_eq!(pair.label(1)?, Label::Scalar(9.0));
 //! # Ok::<(), anyrec::Error>(())
@@ -32,8 +32,10 @@
 //!
 //! The byte layout is described in `docs/formats/idx.md`.
 
+#[cfg(feature = "ndarray")]
 mod array;
 mod deflate;
+mod element;
 mod gzip;
 mod inflated;
 mod labels;
@@ -46,9 +48,12 @@ mod scan;
 mod write;
 
 #[cfg(test)]
+#[cfg(all(feature = "deflate", feature = "ndarray"))]
 mod tests;
 
-pub use array::{Array, Element, decode_number, encode_number, read_array, write_array};
+#[cfg(feature = "ndarray")]
+pub use array::{Array, read_array, write_array};
+pub use element::{Element, decode_number, encode_number};
 pub(crate) use labels::{LabelReader, LabelWriter};
 pub use options::WriteOptions;
 pub use layout::{Header, element_type, type_code};
@@ -120,7 +125,9 @@ impl Format for Idx {
         match inflater.and_then(|mut inflater| inflater.fill(&mut head)) {
             Ok(length) => likeness(head.get(..length).unwrap_or_default(), None),
             // Opening it says so.
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => Likeness::Possible,
+            Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Unsupported) => {
+                Likeness::Possible
+            }
             Err(_) => Likeness::No,
         }
     }

@@ -4,7 +4,7 @@
 //! by `-`, `.` or `_`, either file may be gzipped, and one data set (QMNIST) has a table of
 //! numbers per image for labels, in `...-labels-idx2-int`.
 
-use super::array::numbers;
+use super::element::numbers;
 use super::read::Reader;
 use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags};
 use crate::format::{Format, Info, OpenOptions, RecordReader};

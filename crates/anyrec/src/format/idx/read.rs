@@ -34,6 +34,7 @@ use std::sync::Arc;
 /// let reader = Reader::new(Arc::new(MemorySource::new("x-idx2-short", file.to_vec())), &OpenOptions::default())?;
 /// assert_eq!(reader.count()?, 2);
 /// assert_eq!(&reader.read(1)?[..], [0x01, 0x00]);
+/// # #[cfg(feature = "ndarray")]
 /// assert_eq!(reader.array_of::<i16>()?[[0, 0]], -2);
 /// # Ok::<(), anyrec::Error>(())
 /// ```
@@ -107,18 +108,6 @@ impl Reader {
         self.source.check_unchanged()?;
         self.check_whole()?;
         self.source.lend(self.header.length()..self.header.file_length())
-    }
-
-    pub(super) fn inflated(&self) -> Option<&Arc<Inflated>> {
-        self.inflated.as_ref()
-    }
-
-    pub(super) fn verifies(&self) -> bool {
-        self.verify
-    }
-
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// An error unless every element is there and, in a gzipped file, every checksum holds.
@@ -261,6 +250,22 @@ impl Reader {
             left -= length;
         }
         Err(Error::no_such_record(index, self.count()?).in_file(self.source.name()))
+    }
+}
+
+/// For reading it as an array.
+#[cfg(feature = "ndarray")]
+impl Reader {
+    pub(super) fn inflated(&self) -> Option<&Arc<Inflated>> {
+        self.inflated.as_ref()
+    }
+
+    pub(super) fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
     }
 }
 

@@ -1,8 +1,8 @@
 //! Writing an IDX file record by record.
 
-use super::options as own;
-use super::array::Element;
 use super::deflate::Output;
+use super::element::Element;
+use super::options as own;
 use super::layout::{Header, MAX_EMPTY_RECORDS};
 use crate::base::{ElementType, Error, ErrorKind, Result, Tags};
 use crate::format::writer::DroppedTags;
@@ -17,18 +17,19 @@ use std::path::Path;
 /// of records; an array without dimensions is written by [`write_array`](super::write_array).
 ///
 /// ```
-/// use anyrec::format::{ElementType, WriteOptions, idx::{Writer, read_array}};
+/// use anyrec::format::{ElementType, WriteOptions, idx};
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// let path = folder.path().join("points-idx2-float");
 /// let mut options = WriteOptions::default();
 /// options.dtype = Some(ElementType::F32);
-/// let mut writer = Writer::create(&path, &options)?;
+/// let mut writer = idx::Writer::create(&path, &options)?;
 /// writer.append_elements(&[0.5f32, 1.0])?;
 /// writer.append_elements(&[2.5f32, -1.0])?;
 /// assert!(writer.append_elements(&[1.0f32]).is_err());
 /// assert_eq!(writer.finish()?.records, 2);
-/// assert_eq!(read_array::<f32>(&path, &Default::default())?[[1, 0]], 2.5);
+/// # #[cfg(feature = "ndarray")]
+/// assert_eq!(idx::read_array::<f32>(&path, &Default::default())?[[1, 0]], 2.5);
 /// # Ok::<(), anyrec::Error>(())
 /// ```
 #[derive(Debug)]

@@ -1,0 +1,21 @@
+//! Compiles the one part that is C: it works inside libjpeg (`src/jpeg/huffman.c`).
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "fast-huffman")]
+    huffman();
+}
+
+#[cfg(feature = "fast-huffman")]
+fn huffman() {
+    let source = "src/jpeg/huffman.c";
+    println!("cargo::rerun-if-changed={source}");
+    // Where libjpeg's headers are, as its crate tells.
+    let headers = std::env::var_os("DEP_JPEG_INCLUDE").unwrap_or_default();
+    cc::Build::new()
+        .file(source)
+        .includes(std::env::split_paths(&headers))
+        .flag_if_supported("-fexceptions")
+        .opt_level(3)
+        .compile("anyrec_huffman");
+}

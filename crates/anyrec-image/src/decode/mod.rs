@@ -1,0 +1,189 @@
+//! JPEG, PNG and WebP bytes to a [`Picture`].
+//!
+//! The order of things is the same for every format: the declared size is read, held against the
+//! limits and (where the format has a best possible compression) against the bytes given, and only
+//! then is anything allocated and decoded.
+
+mod jpeg;
+mod png;
+mod webp;
+
+use super::orientation::Orientation;
+use super::picture::Picture;
+use super::sniff::{ImageFormat, Kind, Size, sniff};
+use anyrec::{Error, ErrorKind, Result};
+
+/// Upper bounds on what one image can make the decoder allocate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DecodeLimits {
+    /// Most pixels (width times height). Default 256 Mi.
+    pub pixels: u64,
+    /// Most bytes of decoded samples. Default 1 GiB. A decoder's own working memory comes on top:
+    /// up to four times as much for a progressive JPEG.
+    pub bytes: u64,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        DecodeLimits { pixels: 256 << 20, bytes: 1 << 30 }
+    }
+}
+
+/// Which channels the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Color {
+    /// As the image stores them: gray stays gray, opacity and 16 bits are kept. Palettes become
+    /// RGB (or RGBA), fewer than 8 bits become 8, CMYK becomes RGB.
+    #[default]
+    AsStored,
+    /// One channel of 8 bits.
+    Gray,
+    /// Red, green and blue of 8 bits; opacity is dropped.
+    Rgb,
+}
+
+/// How to decode.
+///
+/// ```
+/// use anyrec_image::{Color, DecodeOptions};
+///
+/// let mut options = DecodeOptions::default();
+/// options.color = Color::Rgb;
+/// options.limits.pixels = 1_000_000;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DecodeOptions {
+    /// What an image may cost.
+    pub limits: DecodeLimits,
+    /// Turn the picture upright by its EXIF data. Default false.
+    pub exif_orientation: bool,
+    /// Which channels to return. Default as stored.
+    pub color: Color,
+    /// Take a JPEG that is cut short or whose data is broken, and return what can be made of it,
+    /// as browsers do. Default false: such a JPEG is an error.
+    pub lenient_jpeg: bool,
+}
+
+impl DecodeOptions {
+    /// The options that mean the same as `flag` of OpenCV's `imdecode`, which MXNet's
+    /// `unpack_img` calls `iscolor`: -1 as stored, 0 gray, 1 colour. As in OpenCV, the latter two
+    /// turn the picture upright and -1 does not.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) for any other number.
+    ///
+    /// ```
+    /// use anyrec_image::{Color, DecodeOptions};
+    ///
+    /// assert_eq!(DecodeOptions::opencv(0)?.color, Color::Gray);
+    /// assert!(DecodeOptions::opencv(7).is_err());
+    /// # Ok::<(), anyrec::Error>(())
+    /// ```
+    pub fn opencv(flag: i32) -> Result<Self> {
+        let color = match flag {
+            -1 => Color::AsStored,
+            0 => Color::Gray,
+            1 => Color::Rgb,
+            _ => {
+                let error = Error::invalid("flag for decoding an image");
+                return Err(error.expected_found("-1 (as stored), 0 (gray) or 1 (colour)", flag));
+            }
+        };
+        let exif_orientation = color != Color::AsStored;
+        Ok(DecodeOptions { color, exif_orientation, ..DecodeOptions::default() })
+    }
+}
+
+/// Decodes a JPEG, PNG or WebP; which of them is told by the bytes.
+///
+/// Of an animated PNG this is the picture that plain PNG readers show.
+///
+/// # Errors
+/// [`Corrupt`](ErrorKind::Corrupt) for damaged or cut bytes, [`Limit`](ErrorKind::Limit) for an
+/// image over the limits, [`Unsupported`](ErrorKind::Unsupported) for bytes that are no image or
+/// of a kind that is not decoded here.
+///
+/// ```
+/// use anyrec::ErrorKind;
+/// use anyrec_image::{DecodeOptions, decode};
+///
+/// let error = decode(b"plain words", &DecodeOptions::default()).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Unsupported);
+/// assert_eq!(
+///     error.to_string(),
+///     "the payload is not an image that can be decoded: expected jpeg, png or webp, found text",
+/// );
+/// ```
+pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Picture> {
+    let decoded = match sniff(bytes) {
+        Kind::Image { format: ImageFormat::Jpeg, .. } => jpeg::decode(bytes, options)?,
+        Kind::Image { format: ImageFormat::Png, size } => png::decode(bytes, size, options)?,
+        Kind::Image { format: ImageFormat::WebP, .. } => webp::decode(bytes, options)?,
+        other => {
+            return Err(Error::unsupported("the payload is not an image that can be decoded")
+                .expected_found("jpeg, png or webp", other));
+        }
+    };
+    let picture = match options.color {
+        Color::AsStored => decoded.picture,
+        Color::Gray => decoded.picture.into_8bit().into_gray(),
+        Color::Rgb => decoded.picture.into_8bit().into_rgb(),
+    };
+    Ok(if options.exif_orientation { picture.turned(decoded.orientation) } else { picture })
+}
+
+/// Whether bytes begin as a JPEG does.
+pub(super) fn is_jpeg(bytes: &[u8]) -> bool {
+    matches!(sniff(bytes), Kind::Image { format: ImageFormat::Jpeg, .. })
+}
+
+/// What a format's decoder hands back: the picture as stored (or already in the colour asked
+/// for), and how it has to be turned.
+struct Decoded {
+    picture: Picture,
+    orientation: Orientation,
+}
+
+impl DecodeLimits {
+    /// The number of samples to allocate for a picture of this size.
+    pub(super) fn check(&self, format: ImageFormat, size: Size, channels: usize, depth: u8) -> Result<usize> {
+        let Size { width, height } = size;
+        if width == 0 || height == 0 {
+            return Err(corrupt(format, format!("declares {size} pixels")));
+        }
+        let limit = |what: String| {
+            Error::new(ErrorKind::Limit, format!("{format} of {size} pixels is over the {what}"))
+                .with_hint("raise the limit in `DecodeLimits` if the image is trusted")
+        };
+        let pixels = u64::from(width) * u64::from(height);
+        if pixels > self.pixels {
+            return Err(limit(format!("limit of {} pixels", self.pixels)));
+        }
+        let samples = pixels.checked_mul(channels as u64);
+        let bytes = samples.and_then(|samples| samples.checked_mul(u64::from(depth / 8)));
+        match (samples.map(usize::try_from), bytes) {
+            (Some(Ok(samples)), Some(bytes)) if bytes <= self.bytes => Ok(samples),
+            _ => Err(limit(format!("limit of {} bytes", self.bytes))),
+        }
+    }
+}
+
+/// The error for bytes that are not what their format promises.
+pub(super) fn corrupt(format: ImageFormat, what: impl std::fmt::Display) -> Error {
+    Error::corrupt(format!("damaged {format}: {}", one_line(what)))
+}
+
+/// The error for a declared size that the bytes given cannot hold, however well compressed.
+pub(super) fn too_few_bytes(format: ImageFormat, size: Size, least: u64, bytes: &[u8]) -> Error {
+    corrupt(format, format!("too few bytes for {size} pixels"))
+        .expected_found(format!("at least {least}"), bytes.len())
+}
+
+/// A decoder's message without line breaks and other control characters.
+fn one_line(message: impl std::fmt::Display) -> String {
+    let text = message.to_string();
+    text.trim().replace(char::is_control, " ")
+}

@@ -1,0 +1,81 @@
+//! Images as samples of a loader.
+
+use crate::{Kind, Random, Recipe, sniff};
+use anyrec::Result;
+use anyrec::format::{Tags, mxnet};
+use anyrec::loader::{Decode, Sample};
+
+/// Decodes records into training samples by a recipe, on the threads of a
+/// [`Loader`](anyrec::loader::Loader).
+///
+/// A record is an encoded image, or an MXNet image record. The random choices of the recipe depend
+/// only on a seed (the plan's if none is given), the epoch and the sample's place in the epoch.
+///
+/// ```
+/// # fn main() -> anyrec::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("images.ffr");
+/// # let picture = Picture::new(4, 4, Channels::Rgb, Samples::Eight(vec![7; 48]))?;
+/// # let mut writer = anyrec::create(&path, "ffrecord")?;
+/// # for _ in 0..6 {
+/// #     writer.append(&encode_png(&picture, 3)?, &anyrec::format::Tags::none())?;
+/// # }
+/// # writer.finish()?;
+/// # use anyrec_image::{Channels, Picture, Samples, encode_png};
+/// use anyrec::loader::{Loader, LoaderOptions, Plan, PlanOptions};
+/// use anyrec_image::{Element, Form, Images, Recipe, Step};
+/// use std::sync::Arc;
+///
+/// let dataset = Arc::new(anyrec::open(&path)?);
+/// let mut plan = PlanOptions::default();
+/// plan.batch_size = 4;
+/// let plan = Plan::new(dataset.len()?, &plan)?;
+///
+/// let mut form = Form::new((2, 2));
+/// form.element = Element::U8;
+/// let recipe = Recipe::new(vec![Step::RandomCrop((2, 2).into())], form)?;
+/// let mut options = LoaderOptions::default();
+/// options.decode = Some(Arc::new(Images::new(recipe, None)));
+/// let mut loader = Loader::new(dataset, plan, options)?;
+///
+/// let batch = loader.next_batch()?.expect("a first batch");
+/// assert_eq!(batch.records.len(), 4);
+/// assert_eq!(batch.records.get(0), Some(&[7; 2 * 2 * 3][..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Images {
+    recipe: Recipe,
+    seed: Option<u64>,
+}
+
+impl Images {
+    /// Samples by this recipe.
+    pub fn new(recipe: Recipe, seed: Option<u64>) -> Self {
+        Images { recipe, seed }
+    }
+}
+
+impl Decode for Images {
+    fn size(&self) -> usize {
+        self.recipe.size()
+    }
+
+    /// One odd record is enough for a file not to count as one of image records; each record of it
+    /// may still be one.
+    fn tags(&self, record: &[u8], stored: Tags) -> Tags {
+        if stored.header_length > 0 || matches!(sniff(record), Kind::Image { .. }) {
+            return stored;
+        }
+        let mut tags = mxnet::guess_tags(record);
+        tags.key = stored.key;
+        tags.label = stored.label.or(tags.label);
+        tags
+    }
+
+    fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()> {
+        let key = [self.seed.unwrap_or(sample.seed), sample.epoch, sample.place];
+        self.recipe.make(payload, &mut Random::new(key), into)
+    }
+}

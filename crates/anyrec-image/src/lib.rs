@@ -1,0 +1,62 @@
+//! Images in records, on top of [`anyrec`]: decoding, encoding, resizing, and batches for training.
+//!
+//! - [`sniff`] names a payload from its first bytes, without decoding anything.
+//! - [`decode`] turns JPEG, PNG and WebP bytes into a [`Picture`]; declared sizes are held against
+//!   limits before anything is allocated, and bytes that are cut short are an error.
+//! - [`encode_jpeg`] and [`encode_png`] go the other way.
+//! - A [`Recipe`] makes training samples from encoded images and decodes only the part that it
+//!   needs; [`Images`] is a recipe for `anyrec`'s [`Loader`](anyrec::loader::Loader).
+//! - [`resize`], [`resize_shorter_edge`], [`crop`] and [`centre_crop`] change a picture's size.
+//!
+//! Where MXNet's tools lean on OpenCV (`pack_img`, `unpack_img`, `im2rec`), the choices here are
+//! OpenCV's: see [`DecodeOptions::opencv`], [`Filter::from_inter_method`] and
+//! [`Picture::bgr_samples`].
+//!
+//! ```
+//! use anyrec_image::{self as image, Channels, DecodeOptions, Filter, Picture, Samples};
+//!
+//! let picture = Picture::new(4, 2, Channels::Gray, Samples::Eight(vec![7; 8]))?;
+//! let bytes = image::encode_png(&picture, 3)?;
+//! assert_eq!(image::sniff(&bytes).to_string(), "png 4x2");
+//!
+//! let again = image::decode(&bytes, &DecodeOptions::default())?;
+//! assert_eq!(again, picture);
+//! let small = image::resize(&again, 2, 1, Filter::Area)?;
+//! assert_eq!(small.samples(), &Samples::Eight(vec![7; 2]));
+//! # Ok::<(), anyrec::Error>(())
+//! ```
+//!
+//! # Features
+//! - `fast-huffman` (off): decodes the Huffman codes of JPEGs with C code of our own, which works on
+//!   libjpeg's inner state. The pixels are the same; without it, JPEGs take longer.
+//! - `testkit` (off): compares that C code with libjpeg's own, for tests and fuzz targets.
+//!
+//! JPEGs are decoded by libjpeg-turbo's code, so this crate needs a C compiler, and `nasm` for the
+//! fast routines of x86. GIF, BMP and animated WebP are recognised, not decoded. Colour profiles are
+//! not applied.
+
+mod area;
+mod decode;
+mod encode;
+mod images;
+mod jpeg;
+mod memory;
+mod orientation;
+mod picture;
+mod recipe;
+mod resize;
+mod sniff;
+
+pub use decode::{Color, DecodeLimits, DecodeOptions, decode};
+pub use encode::{encode_jpeg, encode_png};
+pub use images::Images;
+#[cfg(feature = "testkit")]
+pub use jpeg::compare::compare_huffman_decoders;
+pub use orientation::Orientation;
+pub use picture::{Channels, Picture, Samples};
+pub use recipe::{Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step};
+pub use resize::{Filter, centre_crop, crop, resize, resize_shorter_edge};
+pub use sniff::{ImageFormat, Kind, Size, sniff};
+
+#[cfg(test)]
+mod tests;
