@@ -107,8 +107,10 @@ pub fn convert<'py>(
         .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
     let conversion = progress::run(py, progress, |tell| {
         let files = anyrec::expand(&inputs.0)?;
-        let inputs =
-            files.iter().map(|path| RecordFile::open(path, &options.open)).collect::<anyrec::Result<Vec<_>>>()?;
+        let inputs = files
+            .iter()
+            .map(|path| RecordFile::open(path, &options.open))
+            .collect::<anyrec::Result<Vec<_>>>()?;
         anyrec::convert::convert(inputs, &output, to, &options, tell)
     })?;
     let outputs = conversion

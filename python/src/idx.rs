@@ -3,8 +3,8 @@
 use crate::options::{open_options, write_options};
 use crate::progress::done;
 use crate::record::{Record, array_over};
-use anyrec::format::idx::{Array, Element, Reader, write_array};
 use anyrec::ElementType;
+use anyrec::format::idx::{Array, Element, Reader, write_array};
 use anyrec::format::{RecordReader, WriteOptions};
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;

@@ -6,9 +6,9 @@
 use crate::sequences::Many;
 use crate::transformers;
 use crate::values::header_from;
+use anyrec::ElementType;
 use anyrec::convert::{ConvertOptions, Shards};
 use anyrec::format::grail::transform::Registry;
-use anyrec::ElementType;
 use anyrec::format::{IndexFile, OpenOptions, WriteOptions};
 use anyrec::io::{Access, Durability};
 use anyrec::loader::{LoaderOptions, OnError, PlanOptions, Shuffle};

@@ -4,9 +4,9 @@
 
 mod tool;
 
+use anyrec::format::WriteOptions;
 use anyrec::format::mxnet::{ImageHeader, LabelWidth, Writer};
 use anyrec::{Key, Label};
-use anyrec::format::WriteOptions;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tool::anyrec;

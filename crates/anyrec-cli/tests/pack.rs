@@ -5,8 +5,8 @@
 mod tool;
 
 use anyrec::format::mxnet::{ImageHeader, LabelWidth, Writer as MxnetWriter};
-use anyrec::{Key, Label, Tags};
 use anyrec::format::{WriteOptions, ffrecord};
+use anyrec::{Key, Label, Tags};
 use anyrec_image::{self as image, Channels, DecodeOptions, Samples};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -2,7 +2,6 @@
 
 use crate::{Kind, Random, Recipe, sniff};
 use anyrec::Result;
-use anyrec::format::{Tags, mxnet};
 use anyrec::loader::{Decode, Sample};
 
 /// Decodes records into training samples by a recipe, on the threads of a
@@ -16,9 +15,9 @@ use anyrec::loader::{Decode, Sample};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("images.ffr");
 /// # let picture = Picture::new(4, 4, Channels::Rgb, Samples::Eight(vec![7; 48]))?;
-/// # let mut writer = anyrec::create(&path, "ffrecord")?;
+/// # let mut writer = anyrec::create(&path)?;
 /// # for _ in 0..6 {
-/// #     writer.append(&encode_png(&picture, 3)?, &anyrec::format::Tags::none())?;
+/// #     writer.append(&encode_png(&picture, 3)?, &anyrec::Tags::none())?;
 /// # }
 /// # writer.finish()?;
 /// # use anyrec_image::{Channels, Picture, Samples, encode_png};
@@ -62,16 +61,8 @@ impl Decode for Images {
         self.recipe.size()
     }
 
-    /// One odd record is enough for a file not to count as one of image records; each record of it
-    /// may still be one.
-    fn tags(&self, record: &[u8], stored: Tags) -> Tags {
-        if stored.header_length > 0 || matches!(sniff(record), Kind::Image { .. }) {
-            return stored;
-        }
-        let mut tags = mxnet::guess_tags(record);
-        tags.key = stored.key;
-        tags.label = stored.label.or(tags.label);
-        tags
+    fn accepts(&self, record: &[u8]) -> bool {
+        matches!(sniff(record), Kind::Image { .. })
     }
 
     fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()> {

@@ -34,16 +34,16 @@ pub mod testkit;
 mod threads;
 
 pub use base::{
-    Batch, Checksum, ElementType, Error, ErrorKind, Key, Label, Limits, Location, Plain, Position, PositionList, Result,
-    Tags, Value, hint, is_harmless,
+    Batch, Checksum, ElementType, Error, ErrorKind, Key, Label, Limits, Location, Plain, Position,
+    PositionList, Result, Tags, Value, hint, is_harmless,
 };
 pub use bstr::BString;
 pub use bytes::Bytes;
-pub use dataset::{
-    Dataset, RecordFile, Selection, Table, Union, create, expand, open,
-};
+pub use dataset::{Dataset, RecordFile, Selection, Table, Union, create, expand, open};
 pub use engine::{BatchPool, Place, RecordSet, Records, read_batch};
-pub use tasks::{Repair, RepairOptions, Report, Sizes, IndexOptions, Indexed, convert, index, repair, verify, verify_file};
+pub use tasks::{
+    IndexOptions, Indexed, Repair, RepairOptions, Report, Sizes, convert, index, repair, verify, verify_file,
+};
 pub use threads::fork::generation;
 pub use threads::interrupt;
 

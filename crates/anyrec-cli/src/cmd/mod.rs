@@ -92,7 +92,11 @@ pub const STDIN: &str = "stdin";
 
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<RecordFile> {
-    if is_stdin(path) { RecordFile::stream(STDIN, std::io::stdin(), options) } else { RecordFile::open(path, options) }
+    if is_stdin(path) {
+        RecordFile::stream(STDIN, std::io::stdin(), options)
+    } else {
+        RecordFile::open(path, options)
+    }
 }
 
 /// A path for people.

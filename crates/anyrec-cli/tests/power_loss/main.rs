@@ -11,9 +11,9 @@
 mod model;
 
 use anyrec::ErrorKind;
-use anyrec::{Key, Tags};
 use anyrec::format::WriteOptions;
 use anyrec::io::{Access, finish_interrupted, open_file};
+use anyrec::{Key, Tags};
 use model::{Folder, Operation};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;

@@ -1,9 +1,9 @@
 //! Many records in one buffer.
 
-use crate::base::{Error, Result};
 use super::checksum::Checksum;
-use crate::base::verified_copy::Copier;
 use crate::base::memory::{reserve, zeroed};
+use crate::base::verified_copy::Copier;
+use crate::base::{Error, Result};
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
@@ -224,7 +224,10 @@ mod tests {
         assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
         batch.lay_out_more(vec![0, 1, 3]).unwrap().copy_from_slice(b"efg");
         assert_eq!(batch, [&b"ab"[..], b"c", b"d", b"e", b"fg"].into_iter().collect());
-        assert_eq!(batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(), crate::base::ErrorKind::OutOfMemory);
+        assert_eq!(
+            batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(),
+            crate::base::ErrorKind::OutOfMemory
+        );
         batch.clear();
         assert_eq!(batch, Batch::new());
         assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::base::ErrorKind::OutOfMemory);

@@ -7,8 +7,8 @@ pub(crate) use states::*;
 
 #[cfg(feature = "deflate")]
 mod states {
-    use crate::base::{Error, Result};
     use crate::base::memory::check_available;
+    use crate::base::{Error, Result};
     pub(crate) use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

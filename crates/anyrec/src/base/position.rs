@@ -1,7 +1,7 @@
 //! Where a record is: positions, and a compact list of them.
 
-use crate::base::{Error, Result};
 use crate::base::memory::reserve;
+use crate::base::{Checksum, Error, Result};
 use std::ops::Range;
 
 /// A record's address: the byte offset of its frame, and its place within that frame.

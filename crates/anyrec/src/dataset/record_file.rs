@@ -35,7 +35,11 @@ impl RecordFile {
     ///
     /// # Errors
     /// As [`RecordFile::open`]; also when the format cannot be read from a stream.
-    pub fn stream(name: &str, reader: impl Read + Send + 'static, options: &OpenOptions) -> Result<RecordFile> {
+    pub fn stream(
+        name: &str,
+        reader: impl Read + Send + 'static,
+        options: &OpenOptions,
+    ) -> Result<RecordFile> {
         let mut window = Window::from_stream(name, reader);
         let format = format::identify_stream(window.peek(format::HEAD)?, options.format)
             .map_err(|error| error.in_file(name))?;

@@ -80,8 +80,9 @@ impl Union {
         let mut starts = vec![0u64];
         let mut total = 0u64;
         for set in &sets {
-            total =
-                total.checked_add(set.count()?).ok_or_else(|| Error::invalid("there are 2^64 records or more"))?;
+            total = total
+                .checked_add(set.count()?)
+                .ok_or_else(|| Error::invalid("there are 2^64 records or more"))?;
             starts.push(total);
         }
         Ok(Union { sets, starts })

@@ -2,14 +2,13 @@
 //! order in one buffer.
 
 use super::record_set::Place;
-use crate::format::RecordReader;
-use crate::base::{Batch, Error, ErrorKind, Location, Plain, Position, Result};
-use crate::base::checksum::crc32;
-use crate::threads::interrupt::{go_on, go_on_at};
+use crate::base::memory::check_available;
 use crate::base::verified_copy::{Copier, prefetch};
+use crate::base::{Batch, Error, ErrorKind, Location, Plain, Position, Result};
+use crate::format::RecordReader;
 use crate::io::RangeRead;
 use crate::threads::each_side_by_side;
-use crate::base::memory::check_available;
+use crate::threads::interrupt::{go_on, go_on_at};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -220,12 +219,13 @@ impl<'a> Fetch<'a> {
     ) -> Result<()> {
         scratch.clear();
         let borrowed = (0..self.wanted.len()).all(|at| self.in_memory(at) || self.plain(at).is_none());
-        let mut failures = std::mem::take(&mut self.failures);
-        if !borrowed {
-            let offsets = self.offsets.clone();
-            failures.extend(scratch.lay_out_more(offsets).and_then(|buffer| self.fill(buffer, 1))?);
-            failures.sort_by_key(|(at, _)| *at);
-        }
+        let failures = match borrowed {
+            true => std::mem::take(&mut self.failures),
+            false => {
+                let offsets = self.offsets.clone();
+                scratch.lay_out_more(offsets).and_then(|buffer| self.fill(buffer, 1))?
+            }
+        };
         let mut failures = failures.into_iter().peekable();
         let mut visited = Ok(());
         for (at, (place, location)) in self.wanted.iter().zip(&self.locations).enumerate() {
@@ -354,7 +354,7 @@ impl<'a> Fetch<'a> {
     ///
     /// # Errors
     /// Only what is not about one record.
-    pub(crate) fn fill(mut self, buffer: &mut [u8], threads: usize) -> Result<Failures> {
+    pub(crate) fn fill(&mut self, buffer: &mut [u8], threads: usize) -> Result<Failures> {
         let mut failures = std::mem::take(&mut self.failures);
         let copied = self.copy_all(buffer, threads);
         self.check_unchanged()?;
@@ -621,9 +621,9 @@ fn by_reader<'a>(wanted: &[Place<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>)
 mod tests {
     use super::*;
     use crate::base::ErrorKind;
+    use crate::base::verified_copy::UNFENCED;
     use crate::format::{OpenOptions, WriteOptions, by_id, ffrecord::Writer};
     use crate::io::MemorySource;
-    use crate::base::verified_copy::UNFENCED;
     use std::sync::Arc;
 
     #[test]

@@ -1,9 +1,8 @@
 //! The records of files in order: one by one, or some at a time.
 
-use super::scan_ahead::scan_ahead;
 use crate::base::memory::copied;
 use crate::base::{Batch, Error, ErrorKind, Result};
-use crate::format::{Event, OpenOptions, RecordReader, Scan};
+use crate::format::{Event, OpenOptions, RecordReader, Scan, scan_ahead};
 use crate::io::{Source, Window};
 use bytes::Bytes;
 use std::fmt;
@@ -21,7 +20,7 @@ pub struct Records {
 
 impl Records {
     pub(crate) fn new(files: Vec<Arc<dyn RecordReader>>, options: &OpenOptions) -> Self {
-        let options = OpenOptions { notices: false, ..options.clone() };
+        let options = options.clone().with_notices(false);
         Records { files: files.into_iter(), options, current: None, failure: None }
     }
 

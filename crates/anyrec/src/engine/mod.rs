@@ -4,14 +4,10 @@ mod batch_pool;
 mod by_number;
 mod in_order;
 mod record_set;
-mod scan_ahead;
 
 pub use batch_pool::BatchPool;
-pub(crate) use by_number::{Fetch, GROUP};
 pub use by_number::read_batch;
+pub(crate) use by_number::{Fetch, GROUP};
 pub use in_order::Records;
 pub use record_set::{Place, RecordSet};
 pub(crate) use record_set::{append, check_size, lend, locate, read_into};
-pub(crate) use scan_ahead::{scan_ahead, segments};
-#[cfg(feature = "testkit")]
-pub(crate) use scan_ahead::scan_ahead_in_segments;

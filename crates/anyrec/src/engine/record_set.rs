@@ -129,7 +129,7 @@ pub(crate) fn read_into(
     buffer: &mut [u8],
     threads: usize,
 ) -> Result<Vec<u64>> {
-    let fetch = locate(set, numbers, threads)?.all_or_first_error()?;
+    let mut fetch = locate(set, numbers, threads)?.all_or_first_error()?;
     let offsets = fetch.offsets().to_vec();
     let needed = offsets.last().copied().unwrap_or(0);
     let room = buffer.len();

@@ -12,6 +12,7 @@ pub mod mxnet;
 mod options;
 mod reader;
 mod scan;
+mod scan_ahead;
 mod settings;
 mod writer;
 
@@ -19,6 +20,9 @@ pub(crate) use idx::{LabelReader, LabelWriter};
 pub use options::{FormatOptions, OpenOptions, WriteOptions};
 pub use reader::{Info, RecordReader};
 pub use scan::{Content, Damage, Event, Integrity, Metadata, Notice, Scan, ScannedRecord, Segments};
+#[cfg(feature = "testkit")]
+pub(crate) use scan_ahead::scan_ahead_in_segments;
+pub(crate) use scan_ahead::{scan_ahead, segments};
 pub use settings::{Setting, SettingValue, set_open, set_write};
 pub use writer::{RecordWriter, Written};
 

@@ -1,8 +1,8 @@
 //! Reading records by number.
 
-use crate::base::{ElementType, Key, Label, Tags, Value};
 use super::{Content, Format, Notice};
 use crate::base::{Batch, Location, Position, Result};
+use crate::base::{ElementType, Key, Label, Tags, Value};
 use crate::io::Source;
 use bstr::BString;
 use bytes::Bytes;

@@ -5,8 +5,8 @@
 //! Where a frame holds several records, the first one's span is the whole frame and the others'
 //! spans are empty, at the frame's end.
 
-use crate::base::{ElementType, Value};
 use crate::base::{Batch, Error, Position, Result, hint};
+use crate::base::{ElementType, Value};
 use bstr::BString;
 use std::ops::Range;
 

@@ -5,12 +5,12 @@ use super::read_at::{RangeRead, Source, checked, past_end};
 use super::uring::Rings;
 use crate::base::Result;
 use crate::base::memory::zeroed;
+use crate::threads::each_on_a_thread;
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 /// What direct reads are aligned to: no disk has larger blocks.
 const BLOCK: usize = 4096;

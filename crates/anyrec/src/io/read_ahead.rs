@@ -8,9 +8,9 @@
 
 use super::read_at::{RangeRead, Source};
 use crate::base::Result;
+use crate::base::memory::reserve;
 use crate::threads::fork::{Lock, generation};
 use crate::threads::{caught, in_background};
-use crate::base::memory::reserve;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Positional reads, many at a time.
 
-use crate::base::{Error, Result};
 use crate::base::memory::zeroed;
+use crate::base::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Range;

@@ -9,11 +9,11 @@
 //! ([`Window::read_ahead`]): the buffer is then one block after the other, with what is left of the last
 //! in front of the next.
 
-use crate::base::verified_copy::prefetch;
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
 use super::read_at::{RangeRead, Source};
-use crate::base::{Error, Result};
 use crate::base::memory::reserve;
+use crate::base::verified_copy::prefetch;
+use crate::base::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
 use std::io::Read;

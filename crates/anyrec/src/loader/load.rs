@@ -269,7 +269,8 @@ impl Job {
                     return Err(Error::invalid("the loader was closed"));
                 }
                 let at = all_tags.len();
-                let (slot, number) = (slots.next().unwrap_or_default(), indices.get(at).copied().unwrap_or(0));
+                let (slot, number) =
+                    (slots.next().unwrap_or_default(), indices.get(at).copied().unwrap_or(0));
                 all_tags.push(Tags::none());
                 let record = match record {
                     Ok(record) => record,

@@ -49,7 +49,7 @@ pub use permutation::Permutation;
 pub use plan::{Plan, PlanOptions, State};
 
 use crate::base::{Error, Result};
-use crate::engine::BatchPool;
+use crate::engine::{BatchPool, RecordSet};
 use load::Job;
 use run::{Ahead, Run};
 use std::sync::Arc;

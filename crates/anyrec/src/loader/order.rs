@@ -4,8 +4,8 @@
 //! which places of the order they take (see [`Plan`](super::Plan)).
 
 use super::permutation::Permutation;
-use crate::base::{Error, Result};
 use crate::base::splitmix::mix;
+use crate::base::{Error, Result};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 //! deterministic, repairing twice gives the same bytes, and repairing a repaired file changes
 //! nothing.
 
-use crate::tasks::convert::append_scanned;
 use crate::base::{Error, ErrorKind, Result};
 use crate::format::{self, Content, Mended, Notice, OpenOptions, Written};
 use crate::io::{Window, display_name, open_file};
+use crate::tasks::convert::append_scanned;
 use crate::tasks::verify::{Report, verify_source};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! Reading every byte of a file and saying what is wrong with it.
 
 use crate::base::{ErrorKind, PositionList, Result};
-use crate::format;
-use crate::format::{Integrity, Content, Damage, Event, Format, Notice, OpenOptions, Scan, Segments};
 use crate::dataset::{RecordFile, Table};
+use crate::format;
+use crate::format::{
+    Content, Damage, Event, Format, Integrity, Notice, OpenOptions, Scan, Segments, segments,
+};
 use crate::io::{Source, Window};
-use crate::engine::segments;
 use crate::threads::{Next, Ordered};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

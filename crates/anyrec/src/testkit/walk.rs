@@ -1,7 +1,7 @@
 //! Walking a scan and holding it to its promises.
 
 use crate::base::{Error, Position, PositionList};
-use crate::format::{Integrity, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
+use crate::format::{Content, Damage, Event, Format, Integrity, Notice, OpenOptions, RecordReader};
 use crate::io::Window;
 use std::fmt;
 

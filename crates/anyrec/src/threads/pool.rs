@@ -3,13 +3,13 @@
 //! They start when they are first needed and belong to one process: a forked child, which has none
 //! of its parent's threads, starts its own.
 
-use crate::base::{Error, ErrorKind, Result};
 use super::fork::PerProcess;
 use super::spawn::spawn;
+use crate::base::{Error, ErrorKind, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 
 static POOL: PerProcess<ThreadPool> = PerProcess::new();
 static BACKGROUND: PerProcess<Sender<Work>> = PerProcess::new();

@@ -8,8 +8,8 @@ use anyrec::format::grail::{
     legacy,
 };
 use anyrec::format::{Format, WriteOptions};
-use anyrec::{Tags, Value};
 use anyrec::{BString, Error, Result};
+use anyrec::{Tags, Value};
 use std::path::Path;
 
 /// What begins blocks and legacy records: inside an item these are plain bytes.

@@ -3,9 +3,9 @@
 use super::{Entry, slices};
 use crate::interop::manifest::sha256;
 use crate::interop::random::Random;
-use anyrec::format::idx::{Element, Writer, write_array};
 use anyrec::ElementType;
 use anyrec::format::WriteOptions;
+use anyrec::format::idx::{Element, Writer, write_array};
 use anyrec::{Error, Result};
 use ndarray::{ArrayD, ShapeBuilder};
 use std::path::Path;

@@ -5,11 +5,11 @@ use super::{Entry, Header, Kind, open};
 use crate::interop::manifest::{Digest, Shard};
 use crate::interop::reading::check_records;
 use crate::interop::report::Report;
+use anyrec::Key;
 use anyrec::format::mxnet::{
     ImageHeader, Index, InsightFace, KeyType, LabelWidth, Reader, split_by_bytes, split_by_records,
 };
 use anyrec::format::{IndexFile, OpenOptions, RecordReader};
-use anyrec::Key;
 use anyrec::io::Access;
 use anyrec::{Bytes, Result};
 use std::collections::BTreeMap;

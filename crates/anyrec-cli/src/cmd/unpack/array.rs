@@ -1,7 +1,7 @@
 //! A record of an array as a file: a PNG image where it is a picture, a NumPy array otherwise.
 
-use anyrec::Result;
 use anyrec::ElementType;
+use anyrec::Result;
 use anyrec_image::{Channels, Picture, Samples, encode_png};
 
 /// What the records of an array are.

@@ -1,10 +1,10 @@
 //! InsightFace sets: which records are faces, and whose.
 
-use anyrec::format::mxnet::{InsightFace, Reader};
-use anyrec::{Key, Label, Tags};
 use anyrec::format::OpenOptions;
+use anyrec::format::mxnet::{InsightFace, Reader};
 use anyrec::io::Source;
 use anyrec::{ErrorKind, Result};
+use anyrec::{Key, Label, Tags};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::array::Item;
 use anyrec::Error;
-use anyrec::format::idx::{Reader, decode_number, partner};
 use anyrec::Label;
+use anyrec::format::idx::{Reader, decode_number, partner};
 use anyrec::format::{OpenOptions, RecordReader};
 use std::path::Path;
 

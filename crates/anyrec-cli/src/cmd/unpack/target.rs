@@ -1,8 +1,8 @@
 //! The folder that is filled, and the ledger of what went into it.
 
-use anyrec::{Key, Label};
 use anyrec::io::{BadNames, UnpackFolder, safe_name};
 use anyrec::{ErrorKind, Result};
+use anyrec::{Key, Label};
 use anyrec_image::{ImageFormat, Kind, sniff};
 use std::collections::HashMap;
 use std::path::Path;

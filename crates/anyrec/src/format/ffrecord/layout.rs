@@ -13,8 +13,8 @@
 //! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
 //! file with millions of samples allocates nothing per sample.
 
-use crate::base::checksum::{crc32, crc32_after};
 use crate::base::Result;
+use crate::base::checksum::{crc32, crc32_after};
 use crate::base::verified_copy::prefetch;
 use bytes::Bytes;
 use std::ops::Range;

@@ -12,10 +12,10 @@ mod layout;
 mod mend;
 mod options;
 pub mod packed_folder;
-mod segments;
 mod python_text;
 mod read;
 mod scan;
+mod segments;
 mod tree;
 mod tree_pickle;
 mod write;
@@ -27,7 +27,8 @@ pub use read::Reader;
 pub use write::Writer;
 
 use super::{
-    Capabilities, Format, Labels, Likeness, Mended, OpenOptions, RecordReader, RecordWriter, Scan, Segments, Setting, SettingValue,
+    Capabilities, Format, Labels, Likeness, Mended, OpenOptions, RecordReader, RecordWriter, Scan, Segments,
+    Setting, SettingValue,
 };
 use crate::base::{PositionList, Result};
 use crate::io::{Source, Window};
@@ -133,6 +134,7 @@ impl Format for FfRecord {
         options: &OpenOptions,
         size: u64,
     ) -> Result<Option<Box<dyn Segments>>> {
-        Ok(segments::FfRecordSegments::cut(source, options, size)?.map(|segments| Box::new(segments) as Box<dyn Segments>))
+        Ok(segments::FfRecordSegments::cut(source, options, size)?
+            .map(|segments| Box::new(segments) as Box<dyn Segments>))
     }
 }

@@ -14,9 +14,9 @@
 
 use super::layout::{HEADER, Table, TableState};
 use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
-use crate::base::{Batch, Error, Limits, Position, Result};
 use crate::base::checksum::crc32;
-use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::base::{Batch, Checksum, Error, Limits, Position, Result};
+use crate::format::{Content, Damage, Event, Integrity, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -44,7 +44,13 @@ impl FfRecordSegments {
             }
             last = offset;
         }
-        Ok(Some(FfRecordSegments { source: source.clone(), options: options.clone(), table, samples, begins }))
+        Ok(Some(FfRecordSegments {
+            source: source.clone(),
+            options: options.clone(),
+            table,
+            samples,
+            begins,
+        }))
     }
 }
 

@@ -13,14 +13,14 @@
 //!
 //! Memory: 12 bytes a sample.
 
-use super::options::{self as own, Version};
 use super::layout::{HEADER, encode_table, table_length};
+use super::options::{self as own, Version};
 use crate::base::checksum::{crc32, crc32_after};
+use crate::base::memory::zeroed;
 use crate::base::{Error, Result, Tags};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
-use crate::base::memory::zeroed;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -9,8 +9,8 @@
 //! whole still authenticates). With random nonces one key is good for about 2^32 blocks.
 
 use super::transform::Transformer;
-use crate::base::{Error, Limits, Result};
 use crate::base::memory::check_available;
+use crate::base::{Error, Limits, Result};
 use aes_gcm::aead::{Aead, Generate, KeyInit};
 
 const NONCE: usize = 12;

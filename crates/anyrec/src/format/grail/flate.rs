@@ -2,9 +2,9 @@
 
 use super::compression::{STEP, level, within};
 use super::transform::Transformer;
-use crate::deflate::{self, Compression, FlushCompress, FlushDecompress, Status};
-use crate::base::{Error, Result};
+use crate::base::deflate::{self, Compression, FlushCompress, FlushDecompress, Status};
 use crate::base::memory::reserve;
+use crate::base::{Error, Result};
 
 /// Raw deflate, no zlib or gzip wrapper.
 pub(super) struct Flate {

@@ -9,6 +9,7 @@
 //! (a string, once per transformer, in order of application).
 
 use super::layout::{put_uvarint, unzigzag, uvarint, zigzag};
+use super::transform::Transform;
 use crate::base::{Error, ErrorKind, Result, Value};
 use bstr::{BStr, BString};
 
@@ -76,11 +77,12 @@ impl Header {
     ///
     /// # Errors
     /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
-    pub fn transformers(&self) -> Result<Vec<&str>> {
+    pub fn transformers(&self) -> Result<Vec<Transform>> {
         let named = self.pairs.iter().filter(|(key, _)| key == TRANSFORMER_KEY);
         named
             .map(|(_, value)| match value {
                 Value::Text(text) => std::str::from_utf8(text)
+                    .map(Transform::from)
                     .map_err(|_| Error::corrupt(format!("transformer {text:?} is not UTF-8"))),
                 other => Err(Error::corrupt(format!("a transformer's name is a string, not {other:?}"))),
             })

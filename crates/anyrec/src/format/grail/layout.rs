@@ -11,8 +11,8 @@
 //! caller knows where it was looking and adds it.
 
 use crate::base::checksum::crc32;
-use crate::base::{Error, Result};
 use crate::base::memory::reserve;
+use crate::base::{Error, Result};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -247,8 +247,9 @@ pub(super) fn encode_chunks(
 ) -> Result<()> {
     let [mut now, mut later] = payload;
     let count = chunk_count(now.len().saturating_add(later.len()));
-    let total = u32::try_from(count)
-        .map_err(|_| Error::new(crate::base::ErrorKind::Limit, format!("a block cannot have {count} chunks")))?;
+    let total = u32::try_from(count).map_err(|_| {
+        Error::new(crate::base::ErrorKind::Limit, format!("a block cannot have {count} chunks"))
+    })?;
     let mut chunk = Vec::with_capacity(CHUNK);
     for index in 0..total {
         chunk.clear();

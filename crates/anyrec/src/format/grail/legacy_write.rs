@@ -1,15 +1,15 @@
 //! Writing version 1 files, for readers that know nothing newer.
 
-use super::options::{self as own, Version};
-use super::transform::Transform;
 use super::legacy::{self, MAX_RECORD, RECORD_HEADER, RecordKind};
+use super::options::{self as own, Version};
 use super::output::Output;
 use super::transform::Chain;
-use crate::base::{Error, ErrorKind, Result, Tags};
-use crate::format::{Notice, RecordWriter, WriteOptions, Written};
-use crate::format::writer::DroppedTags;
-use crate::io::{AtomicFile, FileSet};
+use super::transform::Transform;
 use crate::base::memory::reserve;
+use crate::base::{Error, ErrorKind, Result, Tags};
+use crate::format::writer::DroppedTags;
+use crate::format::{Notice, RecordWriter, WriteOptions, Written};
+use crate::io::{AtomicFile, FileSet};
 use std::io::Write;
 use std::path::Path;
 

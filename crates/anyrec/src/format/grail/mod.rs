@@ -21,12 +21,12 @@ pub mod layout;
 pub mod legacy;
 mod legacy_write;
 mod options;
-mod segments;
+mod output;
 mod pipeline;
 mod read;
 mod scan;
 mod scanner;
-mod output;
+mod segments;
 mod transform;
 mod write;
 #[cfg(feature = "zstd")]
@@ -45,10 +45,10 @@ pub use transform::{Registry, Transform, Transformer};
 pub use write::Writer;
 
 use super::{
-    Capabilities, Content, Format, Labels, Likeness, RecordReader, RecordWriter, Scan, Segments, Setting, SettingValue,
+    Capabilities, Content, Format, Labels, Likeness, RecordReader, RecordWriter, Scan, Segments, Setting,
+    SettingValue,
 };
-use crate::base::{Value};
-use crate::base::{Error, Result};
+use crate::base::{Result, Value};
 use crate::io::{Source, Window};
 use legacy::RecordKind;
 use std::path::Path;
@@ -183,7 +183,8 @@ impl Format for Grail {
         options: &super::OpenOptions,
         size: u64,
     ) -> Result<Option<Box<dyn Segments>>> {
-        Ok(segments::GrailSegments::cut(source, options, size)?.map(|segments| Box::new(segments) as Box<dyn Segments>))
+        Ok(segments::GrailSegments::cut(source, options, size)?
+            .map(|segments| Box::new(segments) as Box<dyn Segments>))
     }
 }
 

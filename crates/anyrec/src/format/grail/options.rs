@@ -166,8 +166,12 @@ impl FormatOptions for WriteOptions {
 }
 
 pub(super) const OPEN: &[Setting] = &[
-    Setting::new("legacy_transform", "NAME", "version 1: the transformer, which the file does not name (flate)")
-        .with_flag("legacy-transform"),
+    Setting::new(
+        "legacy_transform",
+        "NAME",
+        "version 1: the transformer, which the file does not name (flate)",
+    )
+    .with_flag("legacy-transform"),
     Setting::new("key_file", "FILE", "file with the 32-byte key (raw or 64 hex digits) of encrypted files")
         .with_flag("key-file"),
     Setting::new("keys", "", "keys of encrypted files, by their ids"),
@@ -226,7 +230,9 @@ fn transform(entry: &BString) -> Result<Transform> {
 
 fn version(name: &BString) -> Result<Version> {
     Version::ALL.into_iter().find(|version| *name == version.name()).ok_or_else(|| {
-        Error::invalid(format!("GRAIL files have no version {name:?}, but \"2\", \"1-unpacked\" and \"1-packed\""))
+        Error::invalid(format!(
+            "GRAIL files have no version {name:?}, but \"2\", \"1-unpacked\" and \"1-packed\""
+        ))
     })
 }
 

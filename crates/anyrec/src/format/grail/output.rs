@@ -17,7 +17,9 @@ impl<'a> Output<'a> {
     pub(super) fn append(&mut self, data: &[u8]) -> Result<()> {
         match self {
             Output::File(file) => file.append(data),
-            Output::Stream(stream) => stream.write_all(data).map_err(|error| Error::io("cannot write", error)),
+            Output::Stream(stream) => {
+                stream.write_all(data).map_err(|error| Error::io("cannot write", error))
+            }
         }
     }
 

@@ -12,12 +12,11 @@ use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK_BYTES, ChunkRun};
 use super::legacy::{self, RECORD_HEADER, RecordKind};
 use crate::base::{Batch, Error, ErrorKind, Limits, Location, Position, PositionList, Result, hint};
-use crate::threads::fork::Once;
+use crate::format::scan_ahead;
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
-use crate::dataset::RecordFile;
+use crate::io::{Source, Window};
+use crate::threads::fork::Once;
 use crate::threads::interrupt::go_on;
-use crate::io::Source;
-use crate::engine::scan_ahead::scan_ahead;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -154,6 +153,7 @@ impl Opened {
 }
 
 /// Reads records of one GRAIL file by number.
+#[derive(Debug)]
 pub(super) struct Reader {
     opened: Opened,
     options: OpenOptions,
@@ -180,7 +180,7 @@ impl Reader {
     }
 
     fn number_records(&self) -> Result<PositionList> {
-        let mut scan = scan_ahead(Input::over(Arc::clone(&self.opened.source), &FORMAT), &self.options)?;
+        let mut scan = scan_ahead(&FORMAT, Window::new(Arc::clone(&self.opened.source)), &self.options)?;
         let mut positions = PositionList::new();
         loop {
             match scan.next_event()? {

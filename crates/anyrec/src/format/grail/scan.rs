@@ -14,10 +14,10 @@ use super::block::{Block, Decoder, Framing};
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, CHUNK_BYTES, CHUNK_HEADER, ChunkRun, ItemCursor};
 use super::legacy::{self, RECORD_HEADER};
-use crate::base::{Error, ErrorKind, Limits, Position, Result};
-use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
-use crate::io::{Source, Window};
 use crate::base::memory::{copied, reserve};
+use crate::base::{Error, ErrorKind, Limits, Position, Result};
+use crate::format::{Content, Damage, Event, Integrity, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::io::{Source, Window};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -66,7 +66,7 @@ struct Current {
     cursor: ItemCursor,
     span: Range<u64>,
     next: u64,
-    checksum: Checksum,
+    integrity: Integrity,
 }
 
 impl GrailScan {
@@ -368,16 +368,16 @@ impl GrailScan {
         Ok(copied(ahead.get(range).unwrap_or_default())?.into())
     }
 
-    fn begin_block(&mut self, span: Range<u64>, block: Block, checksum: Checksum) {
+    fn begin_block(&mut self, span: Range<u64>, block: Block, integrity: Integrity) {
         if block.count() == 0 {
             self.metadata(span, Content::Filler);
             return;
         }
         let cursor = block.cursor();
-        self.current = Some(Current { block, cursor, span, next: 0, checksum });
+        self.current = Some(Current { block, cursor, span, next: 0, integrity });
     }
 
-    fn checked(&self) -> Checksum {
+    fn checked(&self) -> Integrity {
         if self.decoder.verify { Integrity::Verified } else { Integrity::Unchecked }
     }
 
@@ -430,7 +430,7 @@ impl Scan for GrailScan {
         Ok(Event::Record(ScannedRecord {
             position: Position { frame: start, item },
             span: if item == 0 { start..end } else { end..end },
-            checksum: current.checksum,
+            integrity: current.integrity,
             data,
         }))
     }

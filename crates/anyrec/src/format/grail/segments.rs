@@ -30,7 +30,7 @@ impl GrailSegments {
     /// whose header is damaged.
     pub(super) fn cut(source: &Arc<dyn Source>, options: &OpenOptions, size: u64) -> Result<Option<Self>> {
         // With `skip_damage` a file without a header would open all the same.
-        let strict = OpenOptions { skip_damage: false, ..options.clone() };
+        let strict = options.clone().with_skip_damage(false);
         let opened = match Opened::new(source.clone(), &strict) {
             Ok(opened) if opened.version == Framing::Two => opened,
             _ => return Ok(None),

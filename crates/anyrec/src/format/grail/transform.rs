@@ -191,7 +191,8 @@ impl Registry {
             Some(bytes)
         };
         let key = key.and_then(|key| <[u8; 32]>::try_from(key).ok());
-        let key = key.ok_or_else(|| about(Error::invalid("a key file has 32 bytes or 64 hexadecimal digits")))?;
+        let key =
+            key.ok_or_else(|| about(Error::invalid("a key file has 32 bytes or 64 hexadecimal digits")))?;
         Ok(self.with_key("", key))
     }
 

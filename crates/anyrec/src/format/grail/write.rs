@@ -1,15 +1,15 @@
 //! Writing version 2 files.
 
-use super::options::{self as own, Version};
 use super::header::{Header, TRAILER_KEY, TRANSFORMER_KEY};
 use super::layout::{self, BlockKind};
-use super::pipeline::Pipeline;
+use super::options::{self as own, Version};
 use super::output::Output;
-use crate::base::{Error, Position, Result, Tags, Value};
-use crate::format::{Notice, RecordWriter, WriteOptions, Written};
-use crate::format::writer::DroppedTags;
-use crate::io::{AtomicFile, FileSet};
+use super::pipeline::Pipeline;
 use crate::base::memory::reserve;
+use crate::base::{Error, Position, Result, Tags, Value};
+use crate::format::writer::DroppedTags;
+use crate::format::{Notice, RecordWriter, WriteOptions, Written};
+use crate::io::{AtomicFile, FileSet};
 use bstr::BString;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -441,7 +441,11 @@ pub(super) struct FileWriter {
 impl FileWriter {
     pub(super) fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let writer = Writer::create(path, options)?;
-        Ok(FileWriter { writer, dropped: DroppedTags::default(), bounded: options.own::<own::WriteOptions>().max_items.is_none() })
+        Ok(FileWriter {
+            writer,
+            dropped: DroppedTags::default(),
+            bounded: options.own::<own::WriteOptions>().max_items.is_none(),
+        })
     }
 }
 

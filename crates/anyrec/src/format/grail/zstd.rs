@@ -2,9 +2,9 @@
 
 use super::compression::{STEP, level, over_limit, within};
 use super::transform::Transformer;
+use crate::base::memory::reserve;
 use crate::base::{Error, Result};
 use crate::threads::fork::Lock;
-use crate::base::memory::reserve;
 use std::cell::RefCell;
 use std::io::Read;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};

@@ -3,15 +3,15 @@
 //! The elements are converted once, on their way from the file (mapped, read or inflated) into
 //! the array: nothing holds a second copy of them.
 
-use super::options as own;
 use super::element::Element;
 use super::layout::Header;
+use super::options as own;
 use super::read::Reader;
 use super::write::create_output;
+use crate::base::memory::{reserve, zeroed};
 use crate::base::{ElementType, Error, Limits, Result};
 use crate::format::{OpenOptions, RecordReader, WriteOptions, Written};
 use crate::io::RangeRead;
-use crate::base::memory::{reserve, zeroed};
 use ndarray::{ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The numbers that IDX files hold, and their bytes.
 
-use crate::format::ElementType;
+use crate::base::ElementType;
 
 /// The types that IDX files hold: `u8`, `i8`, `i16`, `i32`, `f32` and `f64`.
 pub trait Element: sealed::Element {

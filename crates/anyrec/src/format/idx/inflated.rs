@@ -2,10 +2,10 @@
 
 use super::gzip::{Inflater, Survey};
 use super::layout::Header;
-use crate::base::{Error, Limits, Result};
-use crate::threads::fork::{Lock, Once};
-use crate::io::{RangeRead, Source, Window};
 use crate::base::memory::reserve;
+use crate::base::{Error, Limits, Result};
+use crate::io::{RangeRead, Source, Window};
+use crate::threads::fork::{Lock, Once};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;

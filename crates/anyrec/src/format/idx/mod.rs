@@ -55,14 +55,15 @@ mod tests;
 pub use array::{Array, read_array, write_array};
 pub use element::{Element, decode_number, encode_number};
 pub(crate) use labels::{LabelReader, LabelWriter};
-pub use options::WriteOptions;
 pub use layout::{Header, element_type, type_code};
+pub use options::WriteOptions;
 pub use pair::{Pair, partner};
 pub use read::Reader;
 pub use write::Writer;
 
 use super::{
-    Capabilities, Content, Format, Labels, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, Setting, SettingValue,
+    Capabilities, Content, Format, Labels, Likeness, OpenOptions, RecordReader, RecordWriter, Scan, Setting,
+    SettingValue,
 };
 use crate::base::{ErrorKind, Limits, Result};
 use crate::io::{MemorySource, Source, Window};
@@ -133,12 +134,7 @@ impl Format for Idx {
     }
 
     /// Type and shape of its records; whether it is gzipped is for the new file's name to say.
-    fn options_like(
-        &self,
-        _head: &[u8],
-        contents: &[Content],
-        _open: &OpenOptions,
-    ) -> super::WriteOptions {
+    fn options_like(&self, _head: &[u8], contents: &[Content], _open: &OpenOptions) -> super::WriteOptions {
         let shape = contents.iter().find_map(|content| match content {
             Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
             _ => None,

@@ -11,9 +11,9 @@ use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
 use crate::base::{Error, ErrorKind, Label, Limits, Location, Plain, Position, Result, hint};
-use crate::threads::fork::Once;
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Access, Source, Window, open_file};
+use crate::threads::fork::Once;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -222,12 +222,10 @@ impl Reader {
     fn labels(&self) -> Result<Option<&Reader>> {
         if self.labels.get().is_none() {
             let opened = self.source.path().and_then(pair::labels_beside).map(|path| {
-                let options = OpenOptions {
-                    access: self.access,
-                    verify: self.verify,
-                    limits: self.limits.clone(),
-                    ..OpenOptions::default()
-                };
+                let options = OpenOptions::default()
+                    .with_access(self.access)
+                    .with_verify(self.verify)
+                    .with_limits(self.limits.clone());
                 let labels = Reader::open(path, &options)?;
                 let images = self.header.record_count().map_err(|error| error.in_file(self.source.name()))?;
                 pair::check_belongs(&labels, images)?;

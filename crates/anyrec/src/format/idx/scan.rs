@@ -19,7 +19,7 @@ use super::layout::{FIXED, Header, MAX_HEADER};
 use super::read::left_over;
 use super::replay::{GzipStream, Progress, Replay};
 use crate::base::{Limits, Position, Result};
-use crate::format::{Integrity, Content, Damage, Event, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::format::{Content, Damage, Event, Integrity, Metadata, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -298,7 +298,7 @@ impl IdxScan {
     }
 
     /// What is known about the integrity of the record at `span` of the uncompressed file.
-    fn checksum(&self, span: &Range<u64>) -> Checksum {
+    fn integrity(&self, span: &Range<u64>) -> Integrity {
         match (&self.gzip, self.survey()) {
             (Some(_), Some(survey)) if span.end <= survey.complete => Integrity::Verified,
             (Some(_), None) => Integrity::Unchecked,
@@ -358,14 +358,14 @@ impl Scan for IdxScan {
                 Stage::Start => self.start()?,
                 Stage::Records(header, count) => match self.look(&header, count)? {
                     Sight::Record(place, size) => {
-                        let checksum = self.checksum(&place);
+                        let integrity = self.integrity(&place);
                         let (position, span) = self.account(&header, &place);
                         self.stage = Stage::Records(header, count);
                         self.next += 1;
                         self.intact += 1;
                         self.pending = size as u64;
                         let data = self.window.peek(size)?;
-                        return Ok(Event::Record(ScannedRecord { position, span, checksum, data }));
+                        return Ok(Event::Record(ScannedRecord { position, span, integrity, data }));
                     }
                     Sight::Doubt => self.stage = Stage::Records(header, count),
                     Sight::Over => {}

@@ -2,8 +2,8 @@
 
 use super::deflate::Output;
 use super::element::Element;
-use super::options as own;
 use super::layout::{Header, MAX_EMPTY_RECORDS};
+use super::options as own;
 use crate::base::{ElementType, Error, ErrorKind, Result, Tags};
 use crate::format::writer::DroppedTags;
 use crate::format::{RecordWriter, WriteOptions, Written};
@@ -107,7 +107,7 @@ impl Writer {
         Ok(written)
     }
 
-    fn complete(mut self) -> Result<(Written, FileSet)> {
+    pub(super) fn complete(mut self) -> Result<(Written, FileSet)> {
         let item_shape = match &self.header {
             Some(header) => header.item_shape().to_vec(),
             // No record came to tell the shape.

@@ -1,7 +1,7 @@
 //! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
 
-use super::options::{self as own, IndexFile};
 use super::index_file::{Index, LOST_OFFSET, show};
+use super::options::{self as own, IndexFile};
 use crate::base::{Error, ErrorKind, Position, PositionList, Result, hint};
 use crate::format::{Notice, OpenOptions};
 use crate::io::{Access, Source, display_name};

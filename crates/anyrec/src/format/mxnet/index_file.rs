@@ -13,10 +13,10 @@
 //! Keys are whole numbers, or text for those who chose that. Offsets are not held against the
 //! data file here; [`Index::get`] answers what the file says.
 
-use crate::base::{Error, Key, Result};
-use crate::threads::fork::Once;
-use crate::io::{Access, open_file};
 use crate::base::memory::check_available;
+use crate::base::{Error, Key, Result};
+use crate::io::{Access, open_file};
+use crate::threads::fork::Once;
 use bstr::{BStr, BString, ByteSlice};
 use std::path::Path;
 

@@ -25,8 +25,8 @@ pub use image_survey::{guess_label_width, guess_tags, looks_like_image_record};
 pub use index_file::{Index, KeyType, LOST_OFFSET, append_line};
 pub use insightface::{FaceImage, Identity, InsightFace, Property};
 pub use layout::{MAGIC, MAX_RECORD, PartHeader, PartKind};
-pub use options::{IndexFile, OpenOptions, WriteOptions};
 pub use list_file::{ListEntry, list_lines, parse_list, write_list};
+pub use options::{IndexFile, OpenOptions, WriteOptions};
 pub use read::Reader;
 pub use rebuild::{KeySource, Rebuilt};
 pub use scan::RecordScan;
@@ -34,7 +34,8 @@ pub use split::{byte_range, split_by_bytes, split_by_records};
 pub use write::Writer;
 
 use super::{
-    BuiltIndex, Capabilities, Format, Labels, Likeness, Notice, RecordReader, RecordWriter, Scan, Setting, SettingValue,
+    BuiltIndex, Capabilities, Format, Labels, Likeness, Notice, RecordReader, RecordWriter, Scan, Setting,
+    SettingValue,
 };
 use crate::base::{PositionList, Result, Tags};
 use crate::io::{Source, Window};

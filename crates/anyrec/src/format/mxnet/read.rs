@@ -28,12 +28,14 @@ use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, Walk};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
-use crate::base::{Error, ErrorKind, Key, Limits, Location, Plain, Position, PositionList, Result, Tags, hint};
-use crate::threads::fork::{Lock, Once};
-use crate::format::{Damage, Format, Info, Notice, OpenOptions, RecordReader};
-use crate::threads::interrupt::go_on_at;
-use crate::io::{RangeRead, Source, Window};
 use crate::base::verified_copy::prefetch;
+use crate::base::{
+    Error, ErrorKind, Key, Limits, Location, Plain, Position, PositionList, Result, Tags, hint,
+};
+use crate::format::{Damage, Format, Info, Notice, OpenOptions, RecordReader};
+use crate::io::{RangeRead, Source, Window};
+use crate::threads::fork::{Lock, Once};
+use crate::threads::interrupt::go_on_at;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
 };
 use crate::base::{Batch, Error, Limits, Position, Result};
-use crate::format::{Integrity, Damage, Event, Notice, OpenOptions, Scan, ScannedRecord};
+use crate::format::{Damage, Event, Integrity, Notice, OpenOptions, Scan, ScannedRecord};
 use crate::io::Window;
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -6,16 +6,16 @@
 //! goes for an index file that is there already, too. It is removed when the data is replaced, and
 //! where nothing may be overwritten no data is put beside it.
 
-use super::options::{self as own, IndexFile};
 use super::companions;
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::guess_label_width;
 use super::index_file::{append_line, looks_like_index};
 use super::layout::{self, MAX_RECORD, PartHeader};
+use super::options::{self as own, IndexFile};
+use crate::base::memory::reserve;
 use crate::base::{Error, ErrorKind, Key, Label, Result, Tags};
 use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet, Obsolete};
-use crate::base::memory::reserve;
 use std::path::{Path, PathBuf};
 
 /// Up to here an `f32` holds every whole number.

@@ -10,13 +10,13 @@
 
 mod shards;
 
-use crate::dataset::{Dataset, RecordFile};
 use crate::base::{ElementType, Error, Result, Tags};
+use crate::dataset::{Dataset, RecordFile};
 use crate::format::{
-    self, Event, Format, LabelReader, Labels, Notice, OpenOptions, RecordReader, RecordWriter, Scan, WriteOptions, Written,
+    self, Event, Format, LabelReader, Labels, Notice, OpenOptions, RecordReader, RecordWriter, Scan,
+    WriteOptions, Written, scan_ahead,
 };
 use crate::io::{FileSet, Source, display_name};
-use crate::engine::scan_ahead;
 use shards::ShardWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -296,7 +296,11 @@ fn check_is_not(source: Option<&Arc<dyn Source>>, output: &Path) -> Result<()> {
 }
 
 /// The write options, completed from an input that has the output's format.
-fn options_for(input: &mut RecordFile, to: &'static dyn Format, options: &ConvertOptions) -> Result<WriteOptions> {
+fn options_for(
+    input: &mut RecordFile,
+    to: &'static dyn Format,
+    options: &ConvertOptions,
+) -> Result<WriteOptions> {
     let mut write = options.write.clone();
     if input.format().id() != to.id() || options.strip_header {
         return Ok(write);

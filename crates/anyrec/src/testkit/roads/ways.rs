@@ -3,11 +3,10 @@
 use super::{CLAIMED, Kind, Plain, Step, Walked};
 use crate::base::{Batch, Error, ErrorKind, Result};
 use crate::dataset::{Dataset, RecordFile, Selection};
-use crate::format::{Event, Format, OpenOptions, Scan};
 use crate::engine::{Records, read_batch};
+use crate::format::{Event, Format, OpenOptions, Scan, scan_ahead_in_segments};
 use crate::io::{Source, Window};
 use crate::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions};
-use crate::engine::scan_ahead_in_segments;
 use crate::tasks::verify::verify_in_segments;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -89,7 +88,7 @@ pub(super) struct Subject<'a> {
 
 impl Subject<'_> {
     fn options(&self, skip_damage: bool) -> OpenOptions {
-        OpenOptions { skip_damage, threads: 1, ..self.options.clone() }
+        self.options.clone().with_skip_damage(skip_damage).with_threads(1)
     }
 
     fn scan(
@@ -98,28 +97,28 @@ impl Subject<'_> {
         look: fn(Window) -> Window,
         take: fn(Box<dyn Scan>, &str) -> Vec<Step>,
     ) -> Walked {
-        let options = OpenOptions { notices, ..self.options.clone() };
+        let options = self.options.clone().with_notices(notices);
         let scan = self.format.scan(look(Window::new(self.source.clone())), &options);
         // The plain scan gives up where it cannot begin.
         Ok(scan.map_or_else(|error| vec![error.into()], |scan| take(scan, self.source.name())))
     }
 
     fn scan_parts(&self, part: u64, take: fn(Box<dyn Scan>, &str) -> Vec<Step>) -> Walked {
-        let options = OpenOptions { threads: THREADS, ..self.options.clone() };
+        let options = self.options.clone().with_threads(THREADS);
         let scan = scan_ahead_in_segments(self.format, Window::new(self.source.clone()), &options, part);
         Ok(scan.map_or_else(|error| vec![error.into()], |scan| take(scan, self.source.name())))
     }
 
     fn open(&self, options: &OpenOptions) -> std::result::Result<Arc<Dataset>, Step> {
-        Ok(Arc::new(Dataset::over(self.source.clone(), self.format, options)?))
+        Ok(Arc::new(Dataset::of(vec![RecordFile::over(self.source.clone(), self.format)], options)?))
     }
 
-    fn iterate(&self, skip_damage: bool, take: fn(Records<&Dataset>) -> Vec<Step>) -> Walked {
+    fn iterate(&self, skip_damage: bool, take: fn(Records) -> Vec<Step>) -> Walked {
         Ok(take(self.open(&self.options(skip_damage))?.iter()))
     }
 
     fn verify(&self, threads: usize, part: u64) -> Walked {
-        let options = OpenOptions { threads, ..self.options.clone() };
+        let options = self.options.clone().with_threads(threads);
         let report = match verify_in_segments(self.source, self.format, &options, part, &mut |_| {}) {
             Ok(report) => report,
             Err(error) => {
@@ -147,8 +146,8 @@ impl Subject<'_> {
     }
 
     fn placed(&self, read: fn(&Arc<Dataset>, &[u64]) -> Vec<Step>) -> Walked {
-        let positions = Some(Arc::new(self.plain.positions.clone()));
-        self.read_all(&OpenOptions { positions, ..self.options(true) }, read)
+        let positions = Arc::new(self.plain.positions.clone());
+        self.read_all(&self.options(true).with_positions(positions), read)
     }
 
     fn read_all(&self, options: &OpenOptions, read: fn(&Arc<Dataset>, &[u64]) -> Vec<Step>) -> Walked {
@@ -227,24 +226,19 @@ fn next_event(scan: &mut dyn Scan, name: &str, steps: &mut Vec<Step>) -> bool {
     true
 }
 
-fn singly(records: Records<&Dataset>) -> Vec<Step> {
+fn singly(records: Records) -> Vec<Step> {
     records.map(Step::of).collect()
 }
 
-fn in_batches(mut records: Records<&Dataset>, count: usize, bytes: usize) -> Vec<Step> {
+fn in_batches(mut records: Records, count: usize, bytes: usize) -> Vec<Step> {
     let (mut steps, mut batch) = (Vec::new(), Batch::new());
     while fill(&mut records, &mut batch, count, bytes, &mut steps) {}
     steps
 }
 
 /// Fills one batch; false at the end.
-fn fill(
-    records: &mut Records<&Dataset>,
-    batch: &mut Batch,
-    count: usize,
-    bytes: usize,
-    steps: &mut Vec<Step>,
-) -> bool {
+fn fill(records: &mut Records, batch: &mut Batch, count: usize, bytes: usize, steps: &mut Vec<Step>) -> bool {
+    batch.clear();
     match records.fill(batch, count, bytes) {
         Ok(()) => steps.extend(batch.iter().map(|record| Step::Record(Bytes::copy_from_slice(record)))),
         Err(error) => {
@@ -255,7 +249,7 @@ fn fill(
     !batch.is_empty()
 }
 
-fn lent(mut records: Records<&Dataset>, count: usize) -> Vec<Step> {
+fn lent(mut records: Records, count: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     loop {
         match records.lend(count, 1 << 20) {
@@ -266,7 +260,7 @@ fn lent(mut records: Records<&Dataset>, count: usize) -> Vec<Step> {
     }
 }
 
-fn mixed(mut records: Records<&Dataset>) -> Vec<Step> {
+fn mixed(mut records: Records) -> Vec<Step> {
     let (mut steps, mut batch) = (Vec::new(), Batch::new());
     loop {
         if !fill(&mut records, &mut batch, 2, 1 << 20, &mut steps) {
@@ -290,7 +284,8 @@ fn single_reads(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
 fn batches(dataset: &Arc<Dataset>, numbers: &[u64], threads: usize) -> Vec<Step> {
     let mut batch = Batch::new();
     together(numbers, |numbers| {
-        dataset.read_batch_into(numbers, &mut batch, threads)?;
+        batch.clear();
+        crate::engine::append(&**dataset, numbers, &mut batch, threads)?;
         Ok(batch.iter().map(Bytes::copy_from_slice).collect())
     })
 }
@@ -298,11 +293,11 @@ fn batches(dataset: &Arc<Dataset>, numbers: &[u64], threads: usize) -> Vec<Step>
 fn into_buffer(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
     let mut buffer = Vec::new();
     together(numbers, |numbers| {
-        let offsets = match dataset.read_into(numbers, &mut buffer, 1) {
+        let offsets = match dataset.read_into(numbers, &mut buffer) {
             Err(error) if error.kind() == ErrorKind::Invalid => {
                 let size: usize = dataset.read_batch(numbers)?.buffer().len();
                 buffer.resize(size, 0);
-                dataset.read_into(numbers, &mut buffer, 1)?
+                dataset.read_into(numbers, &mut buffer)?
             }
             other => other?,
         };

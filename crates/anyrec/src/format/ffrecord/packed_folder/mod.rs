@@ -16,7 +16,7 @@ pub use unpack::{UnpackOptions, Unpacked};
 use super::read::Reader;
 use super::tree::{FolderId, Node, Tree, TreeBuilder};
 use super::tree_pickle;
-use crate::base::{Batch, Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::format::{OpenOptions, RecordReader};
 use crate::io::{Source, display_name};
 use bstr::BString;

@@ -9,7 +9,7 @@
 
 use crate::base::memory::reserve;
 use crate::base::{Batch, Error, Position, Result};
-use crate::format::{Integrity, Damage, Event, Format, OpenOptions, Scan, ScannedRecord, Segments};
+use crate::format::{Damage, Event, Format, Integrity, OpenOptions, Scan, ScannedRecord, Segments};
 use crate::io::{Source, Window};
 use crate::threads::{Next, Ordered};
 use std::ops::Range;
@@ -73,7 +73,7 @@ pub(crate) fn segments(
     if threads == 1 {
         return Ok(None);
     }
-    let options = OpenOptions { limits: options.limits.shared_by(threads), ..options.clone() };
+    let options = options.clone().with_limits(options.limits.shared_by(threads));
     let segments = format.segments(source, &options, size)?;
     Ok(segments.filter(|segments| segments.begins().len() > 1).map(Arc::from))
 }
