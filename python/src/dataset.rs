@@ -31,8 +31,6 @@ pub struct Dataset {
     copy: bool,
     /// Held for moments only, with the interpreter.
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
-    /// Threads for one batch.
-    threads: usize,
     buffers: BatchPool,
 }
 
@@ -71,9 +69,8 @@ impl Dataset {
 
     fn read_many(&self, py: Python<'_>, indices: &[u64]) -> PyResult<Batch> {
         let mut batch = self.buffers.take();
-        let threads = self.threads;
         let batch = self.with(py, move |dataset| {
-            dataset.read_batch_into(indices, &mut batch, threads)?;
+            dataset.read_batch_into(indices, &mut batch)?;
             Ok(batch)
         })?;
         Ok(Batch::new(lend(batch, &self.buffers)))
@@ -116,7 +113,6 @@ impl Dataset {
             options: options.map(Bound::unbind),
             copy,
             open: Mutex::new(Some(Arc::new(dataset))),
-            threads: open.thread_count(),
             buffers: BatchPool::new(KEPT_BATCHES),
         })
     }
@@ -240,8 +236,8 @@ impl Dataset {
     /// The key of a record; `None` where it has none.
     fn key<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
-        let tags = self.with(py, |dataset| dataset.stored_tags(index))?;
-        tags.key.map(|key| key_to(py, &key)).transpose()
+        let key = self.with(py, |dataset| dataset.key(index))?;
+        key.map(|key| key_to(py, &key)).transpose()
     }
 
     /// The label of a record: a float, an array of several, or `None` where it has none.
@@ -311,13 +307,12 @@ impl Dataset {
         buffer: &Bound<'py, PyArray1<u8>>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let indices = self.numbers(py, indices)?;
-        let threads = self.threads;
         let mut buffer = buffer
             .try_readwrite()
             .map_err(|error| PyValueError::new_err(format!("the buffer cannot be written to: {error}")))?;
         let buffer =
             buffer.as_slice_mut().map_err(|_| PyValueError::new_err("the buffer is not contiguous"))?;
-        let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer, threads))?;
+        let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer))?;
         numbers_to(py, &offsets)
     }
 

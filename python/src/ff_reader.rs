@@ -6,9 +6,8 @@ use crate::progress::done;
 use crate::sequences::Many;
 use anyrec::format::ffrecord::{self, Reader};
 use anyrec::format::{OpenOptions, RecordReader};
-use anyrec::interrupt::go_on_at;
 use anyrec::io::{Access, open_file};
-use anyrec::{Error, Result};
+use anyrec::{Error, Place, RecordSet, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
@@ -25,6 +24,7 @@ pub struct FfReader {
     open: Mutex<Option<Arc<Files>>>,
 }
 
+#[derive(Debug)]
 struct Files {
     readers: Vec<Reader>,
     /// Samples before each file, then all.
@@ -51,26 +51,21 @@ impl Files {
 
     /// The samples, each in memory of its own.
     fn read(&self, indices: &[u64]) -> Result<Vec<Vec<u8>>> {
-        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); self.readers.len()];
-        let mut places = Vec::with_capacity(indices.len());
-        for (at, &index) in indices.iter().enumerate() {
-            go_on_at(at)?;
-            let file = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
-            let start = self.starts.get(file).copied().unwrap_or(0);
-            let list = wanted.get_mut(file).ok_or_else(|| Error::no_such_record(index, self.count()))?;
-            places.push((file, list.len()));
-            list.push(index - start);
-        }
-        let read_file = |(reader, list): (&Reader, &Vec<u64>)| {
-            let batch = anyrec::read_batch(reader, list)?;
-            Ok(batch.iter().map(<[u8]>::to_vec).collect())
-        };
-        let mut pieces =
-            self.readers.iter().zip(&wanted).map(read_file).collect::<Result<Vec<Vec<Vec<u8>>>>>()?;
-        let take = |(file, at): (usize, usize)| {
-            pieces.get_mut(file).and_then(|piece| piece.get_mut(at)).map(std::mem::take).unwrap_or_default()
-        };
-        Ok(places.into_iter().map(take).collect())
+        let samples: &dyn RecordSet = self;
+        let batch = samples.read_batch(indices, 1)?;
+        Ok(batch.iter().map(<[u8]>::to_vec).collect())
+    }
+}
+
+impl RecordSet for Files {
+    fn count(&self) -> Result<u64> {
+        Ok(self.count())
+    }
+
+    fn find(&self, index: u64) -> Result<Place<'_>> {
+        let file = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
+        let reader = self.readers.get(file).ok_or_else(|| Error::no_such_record(index, self.count()))?;
+        Ok(Place::new(reader, index - self.starts.get(file).copied().unwrap_or(0)))
     }
 }
 

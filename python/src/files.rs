@@ -5,10 +5,8 @@ use crate::options::{convert_options, open_options};
 use crate::progress::{self, done};
 use crate::sequences::{Many, bytes_to};
 use crate::values::header_to;
-use anyrec::format::mxnet::Index;
-use anyrec::format::{self, Content, Damage, FORMATS, Format, Notice, Written};
-use anyrec::io::{AtomicFile, Durability};
-use anyrec::{Error, RecordFile, RepairOptions, Report, Table};
+use anyrec::format::{self, Content, Damage, FORMATS, Format, Labels, Notice, Written};
+use anyrec::{IndexOptions, RecordFile, RepairOptions, Report};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
@@ -27,7 +25,7 @@ pub fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             told.set_item("checksummed", can.checksummed)?;
             told.set_item("random_access", can.random_access)?;
             told.set_item("keys", can.keys)?;
-            told.set_item("labels", can.labels)?;
+            told.set_item("labels", can.labels == Labels::InRecord)?;
             told.set_item("fixed_size", can.fixed_size)?;
             told.set_item("max_record", can.max_record)?;
             Ok(told)
@@ -59,7 +57,7 @@ pub fn verify<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (options, _) = open_options(options)?;
     let report = progress::run(py, progress, |tell| {
-        anyrec::verify_input(RecordFile::open(&path, &options)?, &options, tell)
+        anyrec::verify_file(RecordFile::open(&path, &options)?, &options, tell)
     })?;
     report_dict(py, &report)
 }
@@ -102,9 +100,8 @@ pub fn convert<'py>(
     convert_options: Option<&Bound<'py, PyDict>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = self::convert_options(open_options, write_options, convert_options)?;
-    let to = format::by_id(format)
-        .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
+    let to = format::named(format).map_err(raised)?;
+    let options = self::convert_options(to, open_options, write_options, convert_options)?;
     let conversion = progress::run(py, progress, |tell| {
         let files = anyrec::expand(&inputs.0)?;
         let inputs = files
@@ -137,34 +134,14 @@ pub fn index<'py>(
     options: Option<&Bound<'py, PyDict>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (options, _) = open_options(options)?;
-    let (written, records, reason) = progress::run(py, progress, |tell| {
-        let input = RecordFile::open(&path, &options)?;
-        if input.format().id() != format::mxnet::FORMAT.id() || table {
-            if output.is_some() {
-                return Err(Error::invalid("a table always stands beside its file, as NAME.anyrec-table"));
-            }
-            let table = Table::build(&path, &options, tell)?;
-            let reason = "a table of positions, used whenever the file is opened".to_owned();
-            return Ok((table.save(&path)?, table.positions().len(), reason));
-        }
-        let name = input.name().to_owned();
-        let rebuilt = Index::rebuild(&mut *input.scan(&options)?, tell)?;
-        if rebuilt.damaged_stretches > 0 && !options.skip_damage {
-            return Err(Error::corrupt(format!("damaged in {} places", rebuilt.damaged_stretches))
-                .in_file(name)
-                .with_hint("skip_damage=True indexes the intact records; repair() makes a sound file"));
-        }
-        let output = output.unwrap_or_else(|| path.with_extension("idx"));
-        let mut file = AtomicFile::create_or_stream(&output, overwrite, Durability::Machine)?;
-        file.append(&rebuilt.index.to_bytes()?)?;
-        file.commit()?;
-        Ok((output, rebuilt.index.len() as u64, rebuilt.reason))
-    })?;
+    let mut index = IndexOptions::default();
+    index.open = open_options(options)?.0;
+    (index.output, index.table, index.overwrite) = (output, table, overwrite);
+    let indexed = progress::run(py, progress, |tell| anyrec::index(&path, &index, tell))?;
     let told = PyDict::new(py);
-    told.set_item("path", written.as_os_str())?;
-    told.set_item("records", records)?;
-    told.set_item("reason", reason)?;
+    told.set_item("path", indexed.path.as_os_str())?;
+    told.set_item("records", indexed.records)?;
+    told.set_item("reason", indexed.reason)?;
     Ok(told)
 }
 

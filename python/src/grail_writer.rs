@@ -52,9 +52,11 @@ impl GrailWriter {
         skip_header: bool,
     ) -> PyResult<Self> {
         let told = options.is_some_and(|options| options.contains("trailer").unwrap_or(false));
-        let mut options = write_options(options)?;
+        let mut options = write_options(&grail::FORMAT, options)?;
         let perhaps_trailer = !told && !skip_header;
-        options.trailer |= perhaps_trailer;
+        let mut own: grail::WriteOptions = options.own();
+        own.trailer |= perhaps_trailer;
+        options.set(own);
         let pending: Option<Pending> = index.as_ref().map(|_| Pending::default());
         let writer = done(py, || -> Result<_> {
             let mut writer = Writer::create(&path, &options)?;

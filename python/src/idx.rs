@@ -4,7 +4,7 @@ use crate::options::{open_options, write_options};
 use crate::progress::done;
 use crate::record::{Record, array_over};
 use anyrec::ElementType;
-use anyrec::format::idx::{Array, Element, Reader, write_array};
+use anyrec::format::idx::{self, Array, Element, Reader, write_array};
 use anyrec::format::{RecordReader, WriteOptions};
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -55,7 +55,7 @@ pub fn idx_write(
     array: &Bound<'_, PyAny>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<u64> {
-    let options = write_options(options)?;
+    let options = write_options(&idx::FORMAT, options)?;
     let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
     match ElementType::from_name(&name) {
         Some(ElementType::U8) => write::<u8>(py, &path, array, &options),

@@ -26,9 +26,9 @@ pub struct RecordIterator {
 
 enum Source {
     /// Records are slices of the mapped file.
-    Lent(Records<Arc<anyrec::Dataset>>),
+    Lent(Records),
     /// Records have memory of their own, which comes from there.
-    Copied(Records<Arc<anyrec::Dataset>>, BatchPool),
+    Copied(Records, BatchPool),
 }
 
 /// Records are read some at a time: each is then handed out without letting go of the interpreter.
@@ -161,12 +161,12 @@ fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
 impl RecordIterator {
     /// Gives records memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Copied(dataset.shared_iter(), BatchPool::new(KEPT)))
+        Self::over(Source::Copied(dataset.iter(), BatchPool::new(KEPT)))
     }
 
     /// Lends records from mapped files.
     pub fn lending(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Lent(dataset.shared_iter()))
+        Self::over(Source::Lent(dataset.iter()))
     }
 
     fn over(source: Source) -> Self {
@@ -215,7 +215,7 @@ pub struct BatchIterator {
 }
 
 struct Reading {
-    records: Records<Arc<anyrec::Dataset>>,
+    records: Records,
     /// What was read before an interruption: the next batch begins with it.
     begun: Option<anyrec::Batch>,
 }
@@ -229,7 +229,7 @@ impl Reading {
         let batch = self.begun.get_or_insert(spare);
         loop {
             let before = batch.len();
-            self.records.fill_more(batch, size, batch.buffer().len().saturating_add(ROUND))?;
+            self.records.fill(batch, size, batch.buffer().len().saturating_add(ROUND))?;
             if batch.len() == before || batch.len() >= size {
                 return Ok(self.begun.take().unwrap_or_default());
             }
@@ -241,7 +241,7 @@ impl Reading {
 impl BatchIterator {
     /// Batches of `size` records.
     pub fn new(dataset: Arc<anyrec::Dataset>, buffers: BatchPool, size: usize) -> Self {
-        let reading = Reading { records: dataset.shared_iter(), begun: None };
+        let reading = Reading { records: dataset.iter(), begun: None };
         BatchIterator { size, buffers, reading: Handle::reader("the iteration", reading) }
     }
 }

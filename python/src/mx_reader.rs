@@ -4,8 +4,8 @@ use crate::errors::{closed, raised_with};
 use crate::handle::Handle;
 use crate::progress::done;
 use crate::sequences::bytes_to;
-use anyrec::format::mxnet::{Reader, RecordScan};
-use anyrec::format::{Event, IndexFile, OpenOptions, RecordReader, Scan};
+use anyrec::format::mxnet::{self, IndexFile, Reader, RecordScan};
+use anyrec::format::{Event, OpenOptions, RecordReader, Scan};
 use anyrec::io::{Access, open_file};
 use anyrec::{Error, Result};
 use pyo3::prelude::*;
@@ -34,8 +34,8 @@ type Fault = (Error, Option<String>);
 
 impl Position {
     fn open(path: &std::path::Path) -> Result<Self> {
-        let mut options = OpenOptions::default();
-        options.index_file = IndexFile::None;
+        let own = mxnet::OpenOptions::default().with_index_file(IndexFile::None);
+        let options = OpenOptions::default().with(own);
         let reader = Reader::open(open_file(path, Access::Auto)?, &options)?;
         let scan = reader.scan_from(0)?;
         Ok(Position { reader, scan })

@@ -5,8 +5,8 @@ use crate::handle::Handle;
 use crate::payload::Payload;
 use crate::progress::done;
 use anyrec::Key;
-use anyrec::format::mxnet::Writer;
-use anyrec::format::{IndexFile, WriteOptions};
+use anyrec::format::WriteOptions;
+use anyrec::format::mxnet::{self, IndexFile, Writer};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,9 +25,9 @@ impl MxWriter {
     #[new]
     #[pyo3(signature = (path, *, index = None, overwrite = true))]
     fn new(py: Python<'_>, path: PathBuf, index: Option<PathBuf>, overwrite: bool) -> PyResult<Self> {
-        let mut options = WriteOptions::default();
-        options.overwrite = overwrite;
-        options.index_file = Some(index.map_or(IndexFile::None, IndexFile::At));
+        let index = index.map_or(IndexFile::None, IndexFile::At);
+        let own = mxnet::WriteOptions::default().with_index_file(index);
+        let options = WriteOptions::default().with_overwrite(overwrite).with(own);
         let writer = done(py, || Writer::create(&path, &options))?;
         Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }

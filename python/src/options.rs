@@ -3,18 +3,19 @@
 //! Python's side passes only what the caller set, so a name that is not known here is the caller's
 //! mistake, and said.
 
+use crate::errors::raised;
 use crate::sequences::Many;
 use crate::transformers;
-use crate::values::header_from;
-use anyrec::ElementType;
+use crate::values::{header_from, value_from};
 use anyrec::convert::{ConvertOptions, Shards};
-use anyrec::format::grail::transform::Registry;
-use anyrec::format::{IndexFile, OpenOptions, WriteOptions};
+use anyrec::format::{self, FORMATS, Format, OpenOptions, Setting, SettingValue, WriteOptions};
 use anyrec::io::{Access, Durability};
 use anyrec::loader::{LoaderOptions, OnError, PlanOptions, Shuffle};
+use anyrec::{ElementType, Value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,16 +30,19 @@ pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py
     }
 }
 
-/// How files are opened; also whether records are memory of their own (`copy`).
+/// How files are opened; also whether records are memory of their own (`copy`). What is not known here
+/// is an option of one format.
 pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, bool)> {
-    let mut open = OpenOptions::default();
+    let mut open = OpenOptions::default().with(transformers::open_options());
     let mut copy = true;
     let mut max_memory = None;
-    let mut registry = transformers::registered();
     for (name, value) in pairs(options)? {
         match name.as_str() {
             "copy" => copy = value.extract()?,
-            "format" => open.format = value.extract()?,
+            "format" => {
+                let id: Option<String> = value.extract()?;
+                open.format = id.map(|id| format::named(&id)).transpose().map_err(raised)?;
+            }
             "verify" => open.verify = value.extract()?,
             "skip_damage" => open.skip_damage = value.extract()?,
             "access" => {
@@ -55,23 +59,26 @@ pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOption
             "max_frame" => open.limits.frame = value.extract()?,
             "max_decompressed" => open.limits.decompressed = value.extract()?,
             "max_memory" => max_memory = value.extract()?,
-            "index_file" => open.index_file = index_file(&value)?,
-            "legacy_transform" => open.legacy_transform = value.extract()?,
-            "keys" => registry = with_keys(registry, &value)?,
-            _ => return Err(unknown(&name)),
+            _ if !is_setting(&name, |format| format.open_settings()) => return Err(unknown(&name)),
+            _ => {
+                if let Some(value) = setting(&name, &value)? {
+                    format::set_open(&mut open, &name, &value).map_err(raised)?;
+                }
+            }
         }
     }
     if let Some(bytes) = max_memory {
         open.limits.hold_at_most(bytes);
     }
-    open.transformers = registry;
     Ok((open, copy))
 }
 
-/// How files are written.
-pub fn write_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<WriteOptions> {
-    let mut write = WriteOptions::default();
-    let mut registry = transformers::registered();
+/// How files of a format are written. What is not known here is an option of that format.
+pub fn write_options(
+    format: &'static dyn Format,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<WriteOptions> {
+    let mut write = transformers::write_options(format);
     for (name, value) in pairs(options)? {
         match name.as_str() {
             "overwrite" => write.overwrite = value.extract()?,
@@ -82,35 +89,63 @@ pub fn write_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<WriteOptio
                     other => return Err(choice("durability", other, "machine or process")),
                 };
             }
-            "index_file" => write.index_file = Some(index_file(&value)?),
-            "wide_labels" => write.wide_labels = value.extract()?,
             "count" => write.count = value.extract()?,
-            "version" => write.version = value.extract()?,
-            "header" => write.header = header_from(&value)?,
-            "transformers" => write.transformers = value.extract::<Many<_>>()?.0,
-            "keys" => registry = with_keys(registry, &value)?,
-            "max_items" => write.max_items = value.extract()?,
-            "trailer" => write.trailer = value.extract()?,
-            "parallelism" => write.parallelism = value.extract()?,
-            "dtype" => write.dtype = Some(dtype(&value)?),
-            "item_shape" => write.item_shape = value.extract::<Option<Many<_>>>()?.map(|shape| shape.0),
-            "gzip" => write.gzip = value.extract()?,
-            _ => return Err(unknown(&name)),
+            _ if !is_setting(&name, |format| format.write_settings()) => return Err(unknown(&name)),
+            _ => {
+                if let Some(value) = setting(&name, &value)? {
+                    format::set_write(&mut write, format, &name, &value).map_err(raised)?;
+                }
+            }
         }
     }
-    write.registry = registry;
     Ok(write)
+}
+
+/// Whether any format has a setting of that name.
+fn is_setting(name: &str, of: impl Fn(&dyn Format) -> &'static [Setting]) -> bool {
+    FORMATS.iter().any(|format| of(*format).iter().any(|setting| setting.name == name))
+}
+
+/// The value of a format's setting; none for `None`.
+fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<SettingValue>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    // NumPy's types have many names.
+    if name == "dtype" {
+        let dtype = value.py().import("numpy")?.call_method1("dtype", (value,))?;
+        let name: String = dtype.getattr("name")?.extract()?;
+        return Ok(Some(SettingValue::One(Value::Text(name.into()))));
+    }
+    if value.hasattr("items")? {
+        return header_from(value).map(|pairs| Some(SettingValue::Pairs(pairs)));
+    }
+    if value.is_instance_of::<PyString>() || value.hasattr("__fspath__")? {
+        let path = value.extract::<PathBuf>()?.into_os_string().into_vec();
+        return Ok(Some(SettingValue::One(Value::Text(path.into()))));
+    }
+    if let Ok(value) = value_from(value) {
+        return Ok(Some(SettingValue::One(value)));
+    }
+    let items = value.extract::<Many<Bound<'_, PyAny>>>()?.0;
+    if !items.is_empty() && items.iter().all(|item| item.is_instance_of::<PyTuple>()) {
+        let items = PyList::new(value.py(), items)?;
+        return header_from(&items).map(|pairs| Some(SettingValue::Pairs(pairs)));
+    }
+    let values = items.iter().map(value_from).collect::<PyResult<_>>()?;
+    Ok(Some(SettingValue::List(values)))
 }
 
 /// How a conversion goes.
 pub fn convert_options(
+    to: &'static dyn Format,
     open: Option<&Bound<'_, PyDict>>,
     write: Option<&Bound<'_, PyDict>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<ConvertOptions> {
     let mut convert = ConvertOptions::default();
     convert.open = open_options(open)?.0;
-    convert.write = write_options(write)?;
+    convert.write = write_options(to, write)?;
     for (name, value) in pairs(options)? {
         match name.as_str() {
             "strip_header" => convert.strip_header = value.extract()?,
@@ -174,27 +209,6 @@ fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
     ElementType::from_name(&name).ok_or_else(|| {
         choice("dtype", &name, "uint8, int8, int16, int32, float32 or float64: IDX files hold no other type")
     })
-}
-
-fn index_file(value: &Bound<'_, PyAny>) -> PyResult<IndexFile> {
-    match value.cast::<PyBool>() {
-        Ok(wanted) if wanted.is_true() => Ok(IndexFile::Beside),
-        Ok(_) => Ok(IndexFile::None),
-        Err(_) => Ok(IndexFile::At(value.extract::<PathBuf>()?)),
-    }
-}
-
-fn with_keys(mut registry: Registry, keys: &Bound<'_, PyAny>) -> PyResult<Registry> {
-    for pair in keys.cast::<PyDict>()?.items() {
-        let (id, key): (String, Bound<'_, PyAny>) = pair.extract()?;
-        let key: [u8; 32] = key
-            .extract::<Many<u8>>()?
-            .0
-            .try_into()
-            .map_err(|_| PyValueError::new_err("a key for aes-256-gcm has 32 bytes"))?;
-        registry = registry.with_key(id, key);
-    }
-    Ok(registry)
 }
 
 pub fn unknown(name: &str) -> PyErr {

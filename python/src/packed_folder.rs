@@ -92,7 +92,7 @@ impl PackedFolder {
             paths.push(path?.extract::<PathBuf>()?.into_os_string().into_vec());
         }
         let folder = self.opened()?;
-        let contents = done(py, || folder.read(&paths))?;
+        let contents = done(py, || anyrec::read_batch(folder.reader(), &folder.samples(&paths)?))?;
         let arrays = contents.iter().map(|content| array(py, content.to_vec()));
         Ok(PyList::new(py, arrays.collect::<Vec<_>>())?.into_any())
     }

@@ -3,7 +3,8 @@
 use crate::errors::carried;
 use crate::payload::Payload;
 use crate::sequences::bytes_to;
-use anyrec::format::grail::transform::{Registry, Transformer};
+use anyrec::format::grail::{self, Registry, Transformer};
+use anyrec::format::{Format, WriteOptions};
 use anyrec::{Error, Limits, Result};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -37,8 +38,22 @@ fn factories() -> std::sync::MutexGuard<'static, Factories> {
     FACTORIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// GRAIL's options for opening files, with all that Python has registered.
+pub fn open_options() -> grail::OpenOptions {
+    grail::OpenOptions::default().with_registry(registered())
+}
+
+/// The options for writing a file, with all that Python has registered where that is GRAIL's.
+pub fn write_options(format: &'static dyn Format) -> WriteOptions {
+    let options = WriteOptions::default();
+    match format.id() == grail::FORMAT.id() {
+        true => options.with(grail::WriteOptions::default().with_registry(registered())),
+        false => options,
+    }
+}
+
 /// The library's registry with all that Python has registered.
-pub fn registered() -> Registry {
+fn registered() -> Registry {
     let known = factories().clone();
     let mut registry = Registry::default();
     for (name, made_by) in known {

@@ -37,9 +37,8 @@ impl Writer {
         format: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = write_options(options)?;
-        let format = format::by_id(format)
-            .ok_or_else(|| raised(Error::unsupported(format!("there is no format {format:?}"))))?;
+        let format = format::named(format).map_err(raised)?;
+        let options = write_options(format, options)?;
         let writer = done(py, || format.create(&path, &options))?;
         Ok(Writer {
             path,

@@ -1,10 +1,10 @@
 //! The command line's words.
 
 use crate::cmd;
-use anyhow::{Context, Result};
-use anyrec::format::{IndexFile, OpenOptions};
+use crate::settings::{self, OpenSettings};
+use anyhow::Result;
+use anyrec::format::{self, OpenOptions};
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
 
 /// One engine for record files: MXNet RecordIO, FFRecord, GRAIL recordio and IDX.
 ///
@@ -51,21 +51,12 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub struct Reading {
-    /// Take the input for this format instead of detecting it: mxnet, ffrecord, grail or idx
-    #[arg(long, value_name = "ID")]
+    /// Take the input for this format instead of detecting it
+    #[arg(long, value_name = "ID", value_parser = settings::formats())]
     pub format: Option<String>,
 
-    /// MXNet: the index file (default: the .idx beside the file)
-    #[arg(long, value_name = "FILE")]
-    pub index_file: Option<PathBuf>,
-
-    /// GRAIL, first version: the transformer, which the file does not name (flate)
-    #[arg(long, value_name = "NAME")]
-    pub legacy_transform: Option<String>,
-
-    /// GRAIL: file with the 32-byte key (raw or 64 hex digits) of encrypted files
-    #[arg(long, value_name = "FILE")]
-    pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub settings: OpenSettings,
 
     /// Hold at most this much of a file's data in memory: 512M, 2G
     ///
@@ -78,11 +69,11 @@ pub struct Reading {
     #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
     pub max_record: Option<u64>,
 
-    /// GRAIL: refuse blocks that are larger than this when decompressed [default: 4G]
+    /// Refuse blocks that are larger than this when decompressed [default: 4G]
     #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
     pub max_frame: Option<u64>,
 
-    /// IDX: refuse gzipped files that are larger than this when decompressed [default: 64G]
+    /// Refuse gzipped files that are larger than this when decompressed [default: 64G]
     #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
     pub max_decompressed: Option<u64>,
 }
@@ -95,20 +86,14 @@ impl Reading {
     /// The library's options for these words.
     pub fn options(&self) -> Result<OpenOptions> {
         let mut options = OpenOptions::default();
-        options.format.clone_from(&self.format);
-        options.legacy_transform.clone_from(&self.legacy_transform);
+        options.format = self.format.as_deref().map(format::named).transpose()?;
+        self.settings.apply(&mut options)?;
         let limits = &mut options.limits;
         limits.record = self.max_record.unwrap_or(limits.record);
         limits.frame = self.max_frame.unwrap_or(limits.frame);
         limits.decompressed = self.max_decompressed.unwrap_or(limits.decompressed);
         if let Some(bytes) = self.max_memory {
             limits.hold_at_most(bytes);
-        }
-        if let Some(path) = &self.index_file {
-            options.index_file = IndexFile::At(path.clone());
-        }
-        if let Some(path) = &self.key_file {
-            options.transformers = cmd::registry_with_key(path).context("the key file")?;
         }
         Ok(options)
     }

@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod range;
 mod reserve;
+mod settings;
 mod term;
 
 use clap::Parser;

@@ -3,11 +3,12 @@
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell, tell_notices};
 use crate::progress::Progress;
+use crate::settings::{self, WriteSettings};
 use crate::term;
 use anyhow::{Context, Result};
+use anyrec::ElementType;
 use anyrec::convert::{Conversion, ConvertOptions, Shards};
-use anyrec::format::Format;
-use anyrec::{ElementType, format};
+use anyrec::format::{self, Format, Labels};
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -56,50 +57,37 @@ pub struct Convert {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Writing")]
 pub struct Writing {
-    /// The output's format: mxnet, ffrecord, grail or idx
-    #[arg(long, value_name = "ID")]
+    /// The output's format
+    #[arg(long, value_name = "ID", value_parser = settings::formats())]
     pub to: Option<String>,
     /// Replace the output if it exists
     #[arg(long)]
     pub force: bool,
-    /// GRAIL: transform blocks, e.g. zstd, "zstd 9", flate, aes-256-gcm (may be repeated)
-    #[arg(long, value_name = "NAME")]
-    pub transformer: Vec<String>,
-    /// GRAIL: items a block
-    #[arg(long, value_name = "N")]
-    pub max_items: Option<u64>,
-    /// IDX: element type of the records (default uint8)
-    #[arg(long, value_name = "TYPE", value_parser = parse_dtype)]
-    pub dtype: Option<ElementType>,
-    /// IDX: shape of one record, e.g. 28,28
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
-    pub shape: Option<Vec<u64>>,
+    #[command(flatten)]
+    pub settings: WriteSettings,
 }
 
 impl Writing {
     /// The output's format: the one named, else by the output's name.
     pub fn format(&self, output: &Path) -> Result<&'static dyn Format> {
         match &self.to {
-            Some(id) => format::by_id(id)
-                .with_context(|| format!("there is no format {id:?}: mxnet, ffrecord, grail or idx")),
+            Some(id) => Ok(format::named(id)?),
             None => format::by_name(output).with_context(|| {
                 format!(
-                    "the name {} tells no format: say --to mxnet, ffrecord, grail or idx",
-                    super::show(output)
+                    "cannot infer a format from the name {}: say --to {}",
+                    super::show(output),
+                    format::known()
                 )
             }),
         }
     }
 
     /// Puts these words into the library's options.
-    pub fn apply(&self, options: &mut ConvertOptions) {
-        let write = &mut options.write;
-        write.overwrite = self.force;
-        write.transformers.clone_from(&self.transformer);
-        write.registry = options.open.transformers.clone();
-        write.max_items = self.max_items;
-        write.dtype = self.dtype;
-        write.item_shape.clone_from(&self.shape);
+    pub fn apply(&self, to: &'static dyn Format, options: &mut ConvertOptions) -> Result<()> {
+        // What encrypts an output is what decrypts an input.
+        options.write = to.options_for(&options.open);
+        options.write.overwrite = self.force;
+        Ok(self.settings.apply(&mut options.write, to)?)
     }
 }
 
@@ -109,7 +97,7 @@ impl Convert {
         let mut options = ConvertOptions::default();
         options.open = self.reading.options()?;
         options.open.skip_damage = self.skip_damage;
-        self.writing.apply(&mut options);
+        self.writing.apply(to, &mut options)?;
         options.strip_header = self.strip_header;
         options.shards = match (self.shards, self.shard_size) {
             (Some(count), _) => Shards::Count(count),
@@ -117,8 +105,9 @@ impl Convert {
             _ => Shards::One,
         };
         if let Some(pairs) = self.pairs {
-            // A label file is written beside an IDX output made of labelled records, read otherwise.
-            if to.id() == "idx" && self.strip_header {
+            // A label file is written beside an output that has its labels there, made of labelled records;
+            // read otherwise.
+            if to.capabilities().labels == Labels::Beside && self.strip_header {
                 options.label_output = Some(pairs);
             } else {
                 options.labels = Some(pairs);

@@ -1,13 +1,13 @@
 //! `anyrec info`: what a file is and what is in it.
 
 use super::ls::label_json;
+use super::unpack::faces;
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell_error, tell_notices};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Result;
-use anyrec::format::mxnet::{InsightFace, Reader, guess_tags};
-use anyrec::format::{Content, Event, Format, Notice, OpenOptions};
+use anyrec::format::{Content, Event, Format, IndexState, Notice, OpenOptions};
 use anyrec::{ErrorKind, Label, PositionList, RecordFile, Sizes, Table, Tags, Value as HeaderValue};
 use anyrec_image::sniff;
 use clap::Args;
@@ -225,15 +225,14 @@ fn gather(input: RecordFile, options: &OpenOptions) -> Result<Gathered> {
     let progress = Progress::new("info", input.length().unwrap_or(0));
     let mut gathered = Gathered::default();
     let reader = input.reader_for_tags(options)?;
-    let stream_of_images = reader.is_none() && input.format().id() == "mxnet";
+    let format = input.format();
     let mut scan = input.scan(options)?;
     loop {
         let end = match scan.next_event()? {
             Event::Record(record) => {
                 let tags = match &reader {
                     Some(reader) => reader.tags(gathered.sizes.count, record.position, record.data)?,
-                    None if stream_of_images => guess_tags(record.data),
-                    None => Tags::none(),
+                    None => format.tags(record.data),
                 };
                 gathered.add(record.data, &tags);
                 gathered.positions.push(record.position)?;
@@ -277,42 +276,22 @@ impl Companions {
                 Err(error) => error.to_string(),
             });
         }
-        if input.format().id() == "mxnet" {
-            let reader = Reader::open(source.clone(), options)?;
-            companions.index = Some(match (reader.index_path(), reader.index()) {
-                (_, Err(error)) if error.kind() == ErrorKind::OutOfMemory => return Err(error.into()),
-                (_, Err(error)) => error.to_string(),
-                (Some(path), Ok(Some(index))) => {
-                    format!("{} ({})", super::show(path), term::plural(index.len() as u64, "key"))
-                }
-                (_, Ok(_)) => "none: `anyrec index` writes one".to_owned(),
-            });
-            if let Ok(faces) = InsightFace::open(&reader)
-                && (faces.has_header() || faces.property().is_some())
-            {
-                companions.insightface = Some(describe_faces(&faces));
-            }
+        if source.path().and_then(|path| input.format().index_file_for(path)).is_none() {
+            return Ok(companions);
         }
+        let reader = input.format().open(source.clone(), options)?;
+        companions.index = match reader.index_file() {
+            Ok(IndexState::Present { path, keys }) => {
+                Some(format!("{} ({})", super::show(&path), term::plural(keys, "key")))
+            }
+            Ok(IndexState::Missing) => Some("none: `anyrec index` writes one".to_owned()),
+            Ok(_) => None,
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error.into()),
+            Err(error) => Some(error.to_string()),
+        };
+        companions.insightface = faces::describe(source, input.format(), options);
         Ok(companions)
     }
-}
-
-/// `5 822 653 images of 85 742 identities, 112x112`
-fn describe_faces(faces: &InsightFace<'_>) -> String {
-    let identities = faces.identity_keys();
-    let size = faces.property().map_or(String::new(), |property| {
-        format!(
-            ", {} classes of {}x{} in `property`",
-            term::count(property.classes),
-            property.width,
-            property.height
-        )
-    });
-    let images = term::plural(faces.image_count(), "image");
-    if !faces.has_header() {
-        return format!("{images}, no header record: every key is an image{size}");
-    }
-    format!("{images} of {} identities{size}", term::count(identities.end.saturating_sub(identities.start)))
 }
 
 fn to_json(subject: &Subject) -> Value {

@@ -5,10 +5,8 @@ use crate::output::{Out, Outcome, tell};
 use crate::range::RecordRange;
 use crate::term;
 use anyhow::{Result, bail};
-use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{Event, Format};
-use anyrec::{Dataset, Position};
-use anyrec::{Key, Label, Tags};
+use anyrec::format::{Event, Format, Labels};
+use anyrec::{Dataset, Key, Label, Place, Position, RecordSet, Tags};
 use anyrec_image::sniff;
 use clap::Args;
 use serde_json::{Value, json};
@@ -61,7 +59,7 @@ impl Columns {
 
 fn has_tags(format: &dyn Format) -> bool {
     let capabilities = format.capabilities();
-    capabilities.keys || capabilities.labels
+    capabilities.keys || capabilities.labels == Labels::InRecord
 }
 
 impl Ls {
@@ -105,8 +103,7 @@ impl Ls {
                     Event::Record(record) => {
                         let tags = match &reader {
                             Some(reader) => reader.tags(local, record.position, record.data)?,
-                            None if format.id() == "mxnet" => guess_tags(record.data),
-                            None => Tags::none(),
+                            None => format.tags(record.data),
                         };
                         self.print(out, shown, &self.row(index, record.position, record.data, tags))?;
                         index += 1;
@@ -135,7 +132,9 @@ impl Ls {
         let columns = self.begin(out, has_tags(dataset.format()))?;
         for index in numbers {
             let record = dataset.read(index)?;
-            let row = self.row(index, dataset.position(index)?, &record, dataset.stored_tags(index)?);
+            let Place { reader, index: local } = dataset.find(index)?;
+            let position = reader.locate(local)?.position;
+            let row = self.row(index, position, &record, reader.tags(local, position, &record)?);
             self.print(out, columns, &row)?;
         }
         Ok(Outcome::Sound)

@@ -37,7 +37,7 @@ impl Merge {
         let mut options = ConvertOptions::default();
         options.open = self.reading.options()?;
         options.open.skip_damage = self.skip_damage;
-        self.writing.apply(&mut options);
+        self.writing.apply(to, &mut options)?;
         report(&run(&self.inputs, &self.output, to, &options)?, self.json)
     }
 }

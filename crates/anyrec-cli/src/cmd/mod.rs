@@ -21,10 +21,9 @@ pub mod verify;
 use crate::arguments::{Arguments, Command};
 use crate::output::{Outcome, tell_error};
 use crate::term;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use anyrec::RecordFile;
 use anyrec::format::OpenOptions;
-use anyrec::format::grail::transform::Registry;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -102,29 +101,6 @@ pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<RecordFile> {
 /// A path for people.
 pub fn show(path: &Path) -> String {
     term::escape(path.as_os_str().as_bytes())
-}
-
-/// Transformers that know the key in a file: 32 raw bytes, or 64 hexadecimal digits.
-pub fn registry_with_key(path: &Path) -> Result<Registry> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", show(path)))?;
-    let digits = bytes.trim_ascii();
-    let key: Vec<u8> = if digits.len() == 64 {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let pair = |pair: &[u8]| Some(digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?);
-        digits
-            .chunks(2)
-            .map(pair)
-            .collect::<Option<_>>()
-            .context("64 characters that are not all hexadecimal digits")?
-    } else {
-        bytes
-    };
-    let length = key.len();
-    let key = key
-        .try_into()
-        .ok()
-        .with_context(|| format!("a key has 32 bytes or 64 hexadecimal digits, not {length} bytes"))?;
-    Ok(Registry::default().with_key("", key))
 }
 
 /// Bytes as hexadecimal digits.

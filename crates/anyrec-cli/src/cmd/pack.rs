@@ -6,7 +6,7 @@ use crate::term;
 use anyhow::Result;
 use anyrec::Error;
 use anyrec::format::ffrecord::packed_folder::{folder_size, pack_folder};
-use anyrec::format::{self, WriteOptions};
+use anyrec::format::{self, Format, WriteOptions, ffrecord};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -34,7 +34,9 @@ pub struct Pack {
 
 impl Pack {
     pub fn run(self) -> Result<Outcome> {
-        if let Some(other) = format::by_name(&self.output).filter(|format| format.id() != "ffrecord") {
+        if let Some(other) =
+            format::by_name(&self.output).filter(|format| format.id() != ffrecord::FORMAT.id())
+        {
             return Err(Error::invalid(format!(
                 "folders are packed into FFRecord files, and the name is that of {}",
                 other.name()

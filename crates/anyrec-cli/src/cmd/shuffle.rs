@@ -39,12 +39,12 @@ impl Shuffle {
     pub fn run(self) -> Result<Outcome> {
         let mut options = ConvertOptions::default();
         options.open = self.reading.options()?;
-        self.writing.apply(&mut options);
         let dataset = Dataset::open(&self.inputs, &options.open)?;
-        let to = match self.writing.to {
+        let to = match &self.writing.to {
             None if anyrec::format::by_name(&self.output).is_none() => dataset.format(),
             _ => self.writing.format(&self.output)?,
         };
+        self.writing.apply(to, &mut options)?;
         let count = dataset.len()?;
         let order = Permutation::new(count, self.seed);
         let progress = Progress::records("shuffle", count);

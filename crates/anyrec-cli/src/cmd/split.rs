@@ -50,7 +50,7 @@ impl Split {
         let to = self.writing.format(&self.output)?;
         let mut options = ConvertOptions::default();
         options.open = self.reading.options()?;
-        self.writing.apply(&mut options);
+        self.writing.apply(to, &mut options)?;
         let conversion = if self.ratio.is_empty() {
             options.shards =
                 self.count.map(Shards::Count).or(self.size.map(Shards::Bytes)).unwrap_or_default();

@@ -49,7 +49,7 @@ impl Verify {
                     progress.add(offset.saturating_sub(last));
                     last = offset;
                 };
-                Ok(anyrec::verify_input(super::open(path, &options)?, &options, &mut advance)?)
+                Ok(anyrec::verify_file(super::open(path, &options)?, &options, &mut advance)?)
             };
             let reports: Vec<Result<Report>> = match &pool {
                 Some(pool) => pool.install(|| group.par_iter().map(verify).collect()),

@@ -61,7 +61,12 @@ pub struct Place<'a> {
     pub index: u64,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// That record of that reader.
+    pub fn new(reader: &'a dyn RecordReader, index: u64) -> Self {
+        Place { reader, index }
+    }
+
     /// An error about this record, with its file and number.
     pub(crate) fn blame(&self, error: Error) -> Error {
         error.in_record(self.index).in_file(self.reader.source().name())

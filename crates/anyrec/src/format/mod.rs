@@ -18,7 +18,7 @@ mod writer;
 
 pub(crate) use idx::{LabelReader, LabelWriter};
 pub use options::{FormatOptions, OpenOptions, WriteOptions};
-pub use reader::{Info, RecordReader};
+pub use reader::{IndexState, Info, RecordReader};
 pub use scan::{Content, Damage, Event, Integrity, Metadata, Notice, Scan, ScannedRecord, Segments};
 #[cfg(feature = "testkit")]
 pub(crate) use scan_ahead::scan_ahead_in_segments;
@@ -177,6 +177,12 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// The options with which a writer makes a file like this one (repair), from its first bytes and the
     /// metadata a scan met. `open` says how it was opened.
     fn options_like(&self, _head: &[u8], _contents: &[Content], _open: &OpenOptions) -> WriteOptions {
+        WriteOptions::default()
+    }
+
+    /// The options for a file that is written from files opened with `open`: what both need, such as
+    /// keys.
+    fn options_for(&self, _open: &OpenOptions) -> WriteOptions {
         WriteOptions::default()
     }
 

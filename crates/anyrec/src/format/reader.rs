@@ -9,6 +9,7 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Bytes of frames in memory at once while records are decoded for a batch (one frame at least).
@@ -47,6 +48,23 @@ impl Info {
         }
         contents
     }
+}
+
+/// What is known of a file's index file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexState {
+    /// The format has none.
+    Unknown,
+    /// There is none.
+    Missing,
+    /// It is there.
+    Present {
+        /// Where.
+        path: PathBuf,
+        /// Keys in it.
+        keys: u64,
+    },
 }
 
 /// Reads records of one file by number. Shared between threads.
@@ -140,6 +158,14 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
             rest = later;
         }
         Ok(())
+    }
+
+    /// The format's own index file beside this one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn index_file(&self) -> Result<IndexState> {
+        Ok(IndexState::Unknown)
     }
 
     /// The key of the record at a position, where it has one.

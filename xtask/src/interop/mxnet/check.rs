@@ -9,7 +9,7 @@ use anyrec::Key;
 use anyrec::format::mxnet::{
     ImageHeader, Index, InsightFace, KeyType, LabelWidth, Reader, split_by_bytes, split_by_records,
 };
-use anyrec::format::{IndexFile, OpenOptions, RecordReader};
+use anyrec::format::{OpenOptions, RecordReader};
 use anyrec::io::Access;
 use anyrec::{Bytes, Result};
 use std::collections::BTreeMap;

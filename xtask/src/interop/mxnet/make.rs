@@ -8,7 +8,7 @@ use anyrec::Result;
 use anyrec::format::mxnet::{
     FORMAT, ImageHeader, LabelWidth, MAGIC, Writer, split_by_bytes, split_by_records,
 };
-use anyrec::format::{Format, IndexFile, OpenOptions, RecordReader, WriteOptions};
+use anyrec::format::{Format, OpenOptions, RecordReader, WriteOptions};
 use anyrec::{Key, Label, Tags};
 use std::path::Path;
 

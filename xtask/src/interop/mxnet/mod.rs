@@ -10,7 +10,7 @@ use super::report::Report;
 use super::{Exchange, compare_files};
 use anyrec::Result;
 use anyrec::format::mxnet::{ImageHeader, Index, KeyType, LabelWidth, Reader, Writer};
-use anyrec::format::{IndexFile, OpenOptions, RecordReader, WriteOptions};
+use anyrec::format::{OpenOptions, RecordReader, WriteOptions};
 use anyrec::io::{Access, open_file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

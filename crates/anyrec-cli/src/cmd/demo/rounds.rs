@@ -5,11 +5,12 @@ use super::pictures::{CHANNELS, CLASSES, SIDE, Sample, draw_all};
 use crate::term;
 use anyhow::{Context, Result, ensure};
 use anyrec::convert::{ConvertOptions, convert};
+use anyrec::format::grail::{self, Transform};
 use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{self, OpenOptions, WriteOptions};
+use anyrec::format::{self, OpenOptions, WriteOptions, idx};
 use anyrec::io::Durability;
 use anyrec::loader::Permutation;
-use anyrec::{Dataset, ElementType, Key, Label, RecordFile, RepairOptions, Tags};
+use anyrec::{Dataset, Key, Label, RecordFile, RepairOptions, Tags};
 use anyrec_image::{Channels, DecodeOptions, Picture, Samples, decode, encode_jpeg};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -75,8 +76,7 @@ impl Rounds {
             write_file(&mut self.ledger, &self.folder, id, name, &options_for(id), pixels())?;
         }
         let classes: Vec<[u8; 1]> = self.samples.iter().map(|sample| [sample.class]).collect();
-        let mut options = options_for("idx");
-        options.item_shape = Some(Vec::new());
+        let options = options_for("idx").with(idx::WriteOptions::default().with_item_shape([]));
         let labels = classes.iter().map(|class| (&class[..], Tags::none()));
         write_file(&mut self.ledger, &self.folder, "idx", LABELS, &options, labels)?;
 
@@ -224,18 +224,15 @@ impl Rounds {
 
 /// The settings of the pictures' files.
 fn options_for(id: &str) -> WriteOptions {
-    let mut options = WriteOptions::default();
     // The files are for show, or gone in a moment.
-    options.durability = Durability::Process;
+    let options = WriteOptions::default().with_durability(Durability::Process);
     match id {
-        "grail" => options.transformers = vec!["zstd".into()],
+        "grail" => options.with(grail::WriteOptions::default().with_transformer(Transform::zstd())),
         "idx" => {
-            options.dtype = Some(ElementType::U8);
-            options.item_shape = Some(vec![SIDE.into(), SIDE.into(), CHANNELS.into()]);
+            options.with(idx::WriteOptions::default().with_item_shape([SIDE, SIDE, CHANNELS].map(u64::from)))
         }
-        _ => {}
+        _ => options,
     }
-    options
 }
 
 fn write_file<'a>(

@@ -9,7 +9,7 @@ use crate::output::tell;
 use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, Result};
-use anyrec::format::mxnet::{ImageHeader, LabelWidth, ListEntry, Writer, list_lines};
+use anyrec::format::mxnet::{self, ImageHeader, IndexFile, LabelWidth, ListEntry, Writer, list_lines};
 use anyrec::format::{WriteOptions, Written};
 use anyrec::{Error, ErrorKind};
 use anyrec::{Key, Label};
@@ -46,9 +46,8 @@ pub fn pack(list: &Path, root: &Path, packing: &Packing, force: bool) -> Result<
         }
     }
     let path = list.with_extension("rec");
-    let mut options = WriteOptions::default();
-    options.overwrite = force;
-    options.index_file = Some(IndexFile::Beside);
+    let own = mxnet::WriteOptions::default().with_index_file(IndexFile::Beside);
+    let options = WriteOptions::default().with_overwrite(force).with(own);
     let mut writer = Writer::create(&path, &options)?;
     let progress = Progress::records("im2rec", entries.len() as u64);
     let encoder = Encoder::new(root, packing)?;

@@ -15,9 +15,7 @@ pub struct Labels {
 impl Labels {
     /// The file the user named.
     pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Self> {
-        let mut options = options.clone();
-        options.format = Some("idx".to_owned());
-        let reader = Reader::open(path, &options)?;
+        let reader = Reader::open(path, options)?;
         let labels = Labels { reader };
         match labels.are_labels() {
             true => Ok(labels),

@@ -1,7 +1,7 @@
 //! `anyrec unpack`: records out to files.
 
 mod array;
-mod faces;
+pub mod faces;
 mod labels;
 mod records;
 mod target;
@@ -10,9 +10,9 @@ use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell};
 use crate::term;
 use anyhow::{Context, Result};
-use anyrec::format::OpenOptions;
-use anyrec::format::ffrecord::PackedFolder;
 use anyrec::format::ffrecord::packed_folder::UnpackOptions;
+use anyrec::format::ffrecord::{self, PackedFolder};
+use anyrec::format::{Format, OpenOptions};
 use anyrec::io::BadNames;
 use anyrec::{Error, ErrorKind, RecordFile};
 use clap::Args;
@@ -94,7 +94,7 @@ impl Unpack {
             return Ok(Tree::None);
         }
         let input = RecordFile::open(file, options)?;
-        let Some(source) = input.source().filter(|_| input.format().id() == "ffrecord") else {
+        let Some(source) = input.source().filter(|_| input.format().id() == ffrecord::FORMAT.id()) else {
             return Ok(Tree::None);
         };
         let mut ledger = Ledger::default();

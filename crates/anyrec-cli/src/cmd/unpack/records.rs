@@ -8,11 +8,11 @@ use super::target::{Target, UNLABELLED, class_name};
 use crate::progress::Progress;
 use anyhow::Result;
 use anyrec::RecordFile;
-use anyrec::format::mxnet::guess_tags;
-use anyrec::format::{Event, OpenOptions, RecordReader};
+use anyrec::format::{Event, Format, OpenOptions, RecordReader};
 use anyrec::{Key, Label, Tags};
 use anyrec_image::{Kind, sniff};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Writes the records of files, numbered through, into a folder.
 pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target: &mut Target) -> Result<()> {
@@ -37,7 +37,7 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
     if let Some(labels) = named.as_ref().filter(|_| !command.skip_damage) {
         let mut count = 0;
         for (_, input) in &inputs {
-            count += input.reader(options)?.map_or(Ok(0), |opened| opened.reader.count())?;
+            count += input.reader(options)?.map_or(Ok(0), |(reader, _)| reader.count())?;
         }
         labels.check_count(count)?;
     }
@@ -53,8 +53,8 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
 
 /// What is known about a file before its records are read.
 struct Source {
-    reader: Option<Box<dyn RecordReader>>,
-    is_mxnet: bool,
+    reader: Option<Arc<dyn RecordReader>>,
+    format: &'static dyn Format,
     item: Option<Item>,
     labels: Option<Labels>,
     faces: Option<Faces>,
@@ -63,9 +63,8 @@ struct Source {
 impl Source {
     fn of(path: &Path, input: &RecordFile, options: &OpenOptions, look_for_labels: bool) -> Result<Self> {
         let reader = input.reader_for_tags(options)?;
-        let is_mxnet = input.format().id() == "mxnet";
-        let faces = match input.source().filter(|_| is_mxnet) {
-            Some(source) => Faces::open(source, options)?,
+        let faces = match input.source() {
+            Some(source) => Faces::open(source, input.format(), options)?,
             None => None,
         };
         let item = match &reader {
@@ -85,7 +84,7 @@ impl Source {
         if let (Some(labels), Some(reader)) = (&labels, reader.as_ref().filter(|_| !options.skip_damage)) {
             labels.check_count(reader.count()?)?;
         }
-        Ok(Source { reader, is_mxnet, item, labels, faces })
+        Ok(Source { reader, format: input.format(), item, labels, faces })
     }
 }
 
@@ -117,8 +116,7 @@ impl Records<'_> {
                 Event::Record(record) => {
                     let mut tags = match &source.reader {
                         Some(reader) => reader.tags(local, record.position, record.data)?,
-                        None if source.is_mxnet => guess_tags(record.data),
-                        None => Tags::none(),
+                        None => source.format.tags(record.data),
                     };
                     let label = match (named, &source.labels) {
                         (Some(labels), _) => Some(labels.get(self.number)),

@@ -133,6 +133,11 @@ impl Format for Grail {
         super::WriteOptions::default().with(own)
     }
 
+    fn options_for(&self, open: &super::OpenOptions) -> super::WriteOptions {
+        let OpenOptions { registry, .. } = open.own();
+        super::WriteOptions::default().with(WriteOptions::default().with_registry(registry))
+    }
+
     fn inherit(&self, options: &mut super::WriteOptions, like: &super::WriteOptions) {
         let (mut own, like): (WriteOptions, WriteOptions) = (options.own(), like.own());
         if own.header.is_empty() {

@@ -32,7 +32,7 @@ use crate::base::verified_copy::prefetch;
 use crate::base::{
     Error, ErrorKind, Key, Limits, Location, Plain, Position, PositionList, Result, Tags, hint,
 };
-use crate::format::{Damage, Format, Info, Notice, OpenOptions, RecordReader};
+use crate::format::{Damage, Format, IndexState, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{RangeRead, Source, Window};
 use crate::threads::fork::{Lock, Once};
 use crate::threads::interrupt::go_on_at;
@@ -626,6 +626,13 @@ impl RecordReader for Reader {
             Some(_) => self.number_of_key(key).map(Some),
             None => Ok(None),
         }
+    }
+
+    fn index_file(&self) -> Result<IndexState> {
+        Ok(match self.index_path.as_ref().zip(self.index()?) {
+            Some((path, index)) => IndexState::Present { path: path.clone(), keys: index.len() as u64 },
+            None => IndexState::Missing,
+        })
     }
 
     fn key(&self, position: Position) -> Result<Option<Key>> {
