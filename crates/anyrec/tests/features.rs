@@ -1,8 +1,8 @@
 //! Files that need a Cargo feature: with it they are read and written, without it the error names it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use anyrec::format::{OpenOptions, Tags, WriteOptions, by_id};
-use anyrec::{ErrorKind, Result};
+use anyrec::format::{OpenOptions, WriteOptions, by_id, grail};
+use anyrec::{ErrorKind, Result, Tags};
 use std::path::{Path, PathBuf};
 
 const ZSTD: (&str, bool) = ("zstd", cfg!(feature = "zstd"));
@@ -48,8 +48,11 @@ fn file_that_needs_a_feature_is_written_or_the_feature_named() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, format: &str, transformer: Option<&str>| {
         let mut options = WriteOptions::default();
-        options.transformers.extend(transformer.map(str::to_owned));
-        options.registry = options.registry.with_key("key", [7; 32]);
+        if let Some(transformer) = transformer {
+            let registry = grail::Registry::default().with_key("key", [7; 32]);
+            let own = grail::WriteOptions::default().with_transformer(transformer).with_registry(registry);
+            options = options.with(own);
+        }
         let mut writer = by_id(format).unwrap().create(&folder.path().join(name), &options)?;
         writer.append(b"record", &Tags::none())?;
         writer.finish()

@@ -38,6 +38,25 @@ pub struct Location {
     pub plain: Option<Plain>,
 }
 
+impl Location {
+    /// A record that lies in the file as it is, and nothing else of its frame is needed.
+    pub fn plain(position: Position, plain: Plain) -> Self {
+        Location { position, span: plain.range.clone(), plain: Some(plain) }
+    }
+
+    /// A record that must be decoded from the bytes of `span`.
+    pub fn framed(position: Position, span: Range<u64>) -> Self {
+        Location { position, span, plain: None }
+    }
+}
+
+impl Plain {
+    /// Those bytes, with the checksum they must have.
+    pub fn new(range: Range<u64>, checksum: Option<Checksum>) -> Self {
+        Plain { range, checksum }
+    }
+}
+
 /// A record that lies in the file as it is: copying it is reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plain {

@@ -157,8 +157,7 @@ impl Shared {
             if progress.has_room(self.ahead) {
                 let step = progress.claimed;
                 progress.claimed += 1;
-                let left = usize::try_from(self.steps - step).unwrap_or(usize::MAX);
-                return Some((step, (self.ahead.threads / left).max(1)));
+                return Some((step, threads_for(self.steps - step, self.ahead.threads)));
             }
             progress = self.room.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
@@ -177,4 +176,23 @@ impl Progress {
 
 fn size(outcome: &Outcome) -> u64 {
     outcome.as_ref().map_or(0, |(loaded, _)| loaded.records.buffer().len() as u64)
+}
+
+/// How many threads may work on a step when so many are left: those without a step help.
+fn threads_for(steps_left: u64, threads: usize) -> usize {
+    let left = usize::try_from(steps_left).unwrap_or(usize::MAX);
+    (threads / left.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads_for;
+
+    #[test]
+    fn threads_without_a_step_help_with_the_last_ones() {
+        for (count, expected) in [(1, [1; 7]), (2, [1, 1, 1, 1, 1, 1, 2]), (5, [1, 1, 1, 1, 1, 2, 5])] {
+            let threads: Vec<usize> = (1..=7).rev().map(|left| threads_for(left, count)).collect();
+            assert_eq!(threads, expected, "{count} threads");
+        }
+    }
 }

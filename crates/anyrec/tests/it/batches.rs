@@ -1,7 +1,7 @@
 //! Many records at once: the same as one by one, however they are read.
 
 use anyrec::Tags;
-use anyrec::format::{OpenOptions, WriteOptions};
+use anyrec::format::{OpenOptions, WriteOptions, grail};
 use anyrec::io::Access;
 use anyrec::{Batch, Dataset, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ fn write(folder: &Path, name: &str, numbers: std::ops::Range<u64>) -> PathBuf {
     let format = anyrec::format::by_name(&path).unwrap();
     let mut options = WriteOptions::default();
     if format.id() == "grail" {
-        options.transformers = vec!["zstd 1".to_owned()];
-        options.max_items = Some(5);
+        let own = grail::WriteOptions::default().with_transformer(grail::Transform::zstd_level(1));
+        options = options.with(own.with_max_items(5));
     }
     let mut writer = format.create(&path, &options).unwrap();
     for number in numbers {
@@ -69,10 +69,10 @@ fn batches_are_what_single_reads_are_in_any_way_of_reading() {
                 assert_eq!(dataset.read_batch(&indices).unwrap(), wanted, "{name} {access:?} {threads}");
                 // Into memory that held something else.
                 let mut batch: Batch = [&[7; 9_000_000][..]].into_iter().collect();
-                dataset.read_batch_into(&indices, &mut batch, threads).unwrap();
+                dataset.read_batch_into(&indices, &mut batch).unwrap();
                 assert_eq!(batch, wanted);
                 let mut buffer = vec![9; wanted.buffer().len() + 3];
-                assert_eq!(dataset.read_into(&indices, &mut buffer, threads).unwrap(), wanted.offsets());
+                assert_eq!(dataset.read_into(&indices, &mut buffer).unwrap(), wanted.offsets());
                 assert_eq!(&buffer[..wanted.buffer().len()], wanted.buffer());
                 assert_eq!(buffer[wanted.buffer().len()..], [9; 3]);
                 let lent = dataset.lend(&indices).unwrap();
@@ -88,7 +88,7 @@ fn a_buffer_that_is_too_small_is_refused_untouched() {
     let folder = folder();
     let dataset = anyrec::open(write(folder.path(), "a.ffr", 0..20)).unwrap();
     let mut buffer = vec![9; 10];
-    let error = dataset.read_into(&[1, 2], &mut buffer, 1).unwrap_err();
+    let error = dataset.read_into(&[1, 2], &mut buffer).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(buffer, [9; 10]);
 }
@@ -132,10 +132,9 @@ fn damage_in_a_batch_names_its_record_and_sequential_batches_go_on_behind_it() {
         let dataset = Dataset::open(&[&path], &with_access(access, 2)).unwrap();
         let mut batch: Batch = [&b"old"[..]].into_iter().collect();
         let indices: Vec<u64> = (0..60).rev().collect();
-        for error in [
-            dataset.read_batch_into(&indices, &mut batch, 2).unwrap_err(),
-            dataset.lend(&indices).unwrap_err(),
-        ] {
+        for error in
+            [dataset.read_batch_into(&indices, &mut batch).unwrap_err(), dataset.lend(&indices).unwrap_err()]
+        {
             assert_eq!((error.kind(), error.record()), (ErrorKind::Corrupt, Some(36)), "{error}");
             assert_eq!(error.offset(), Some(offset as u64));
         }
@@ -196,7 +195,7 @@ fn batches_of_a_damaged_file_hold_what_single_steps_give_errors_included() {
     for (name, (count, growth, first, step)) in names.flat_map(|name| files.map(|file| (name, file))) {
         let path = folder.path().join(name);
         let _ = std::fs::remove_file(&path);
-        let mut writer = anyrec::create(&path, anyrec::format::by_name(&path).unwrap().id()).unwrap();
+        let mut writer = anyrec::create(&path).unwrap();
         for number in 0..count {
             writer.append(&vec![number; 60 + growth * usize::from(number)], &Tags::none()).unwrap();
         }
@@ -234,7 +233,7 @@ fn a_cold_file_gives_the_same_batch_and_the_same_error_as_a_warm_one() {
         let mut batch = Batch::new();
         for _ in 0..2 {
             drop_from_cache(&path);
-            dataset.read_batch_into(&indices, &mut batch, 2).unwrap();
+            dataset.read_batch_into(&indices, &mut batch).unwrap();
             assert!(batch.iter().eq(indices.iter().map(|&number| record(number))), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::manifest::golden;
 use anyrec::Tags;
-use anyrec::format::{FORMATS, Format, OpenOptions};
+use anyrec::format::{FORMATS, Format, OpenOptions, grail};
 use anyrec::io::{Access, MemorySource, Window, open_file};
 use anyrec::testkit::{FaultySource, Walk, WalkError, check_reader, walk};
 use anyrec::{ErrorKind, PositionList};
@@ -11,9 +11,7 @@ use std::sync::Arc;
 
 /// Options under which every golden file of a format opens.
 pub fn options() -> OpenOptions {
-    let mut options = OpenOptions::default();
-    options.transformers = crate::golden_grail::registry();
-    options
+    OpenOptions::default().with(grail::OpenOptions::default().with_registry(crate::golden_grail::registry()))
 }
 
 /// A format's golden record files (not its index files, lists and notes).
@@ -51,7 +49,8 @@ pub fn walk_file(format: &dyn Format, path: &Path) -> Walk {
 pub fn options_for(path: &Path) -> OpenOptions {
     let mut options = options();
     if path.extension().is_some_and(|extension| extension == "grail-rpk-gz") {
-        options.legacy_transform = Some("flate".to_owned());
+        let own: grail::OpenOptions = options.own();
+        options.set(own.with_legacy_transform(grail::Transform::flate()));
     }
     options
 }
@@ -127,7 +126,7 @@ fn positions_known_beforehand_give_the_same_records() {
 fn datasets_iterate_the_same_records_as_they_index() {
     for_every_golden(|format, path| {
         let mut options = options_for(path);
-        options.format = Some(format.id().to_owned());
+        options.format = Some(format);
         let dataset = anyrec::Dataset::open(&[path], &options).unwrap();
         let iterated: Vec<_> = dataset.iter().map(|record| record.unwrap()).collect();
         assert_eq!(iterated.len() as u64, dataset.len().unwrap(), "{path:?}");

@@ -2,7 +2,7 @@
 
 use crate::conformance::{golden_files, options, options_for, walk_file};
 use anyrec::convert::{ConvertOptions, Shards, convert};
-use anyrec::format::{FORMATS, Format};
+use anyrec::format::{FORMATS, Format, idx};
 use anyrec::{Dataset, ErrorKind, RecordFile};
 use anyrec::{Key, Label, Tags};
 use std::path::Path;
@@ -37,8 +37,8 @@ fn every_golden_goes_to_every_format_and_back() {
                 let there = folder.path().join(format!("there.{}", to.extensions()[0]));
                 let mut settings = ConvertOptions::default();
                 settings.open = options_for(&path);
-                settings.open.format = Some(from.id().to_owned());
-                settings.write.registry = options().transformers;
+                settings.open.format = Some(*from);
+                settings.write = to.options_for(&options());
                 let result = run(&path, &there, *to, &settings);
                 let sizes_differ =
                     original.records.iter().any(|record| record.data.len() != original.records[0].data.len());
@@ -123,7 +123,7 @@ fn labels_of_an_idx_pair_become_image_headers_and_come_back() {
     settings.strip_header = true;
     settings.label_output = Some(back_labels.clone());
     let shape = anyrec::open(&images).unwrap().readers().next().unwrap().info().unwrap().shape.unwrap();
-    settings.write.item_shape = Some(shape[1..].to_vec());
+    settings.write.set(idx::WriteOptions::default().with_item_shape(&shape[1..]));
     run(&rec, &back, format("idx"), &settings).unwrap();
     assert_eq!(std::fs::read(&back).unwrap(), std::fs::read(&images).unwrap());
     assert_eq!(std::fs::read(&back_labels).unwrap(), std::fs::read(&labels).unwrap());
@@ -184,7 +184,7 @@ fn a_conversion_never_writes_over_its_input() {
 #[test]
 fn tags_given_to_a_writer_without_room_for_them_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = anyrec::create(folder.path().join("x.ffr"), "ffrecord").unwrap();
+    let mut writer = anyrec::create(folder.path().join("x.ffr")).unwrap();
     let tags = Tags::none().with_key(Key::Int(7)).with_label(Label::Scalar(1.0));
     writer.append(b"...", &tags).unwrap();
     let notices = writer.finish().unwrap().notices;

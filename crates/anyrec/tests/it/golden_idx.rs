@@ -18,7 +18,7 @@ use std::sync::Arc;
 struct Scanned {
     shape: Option<(ElementType, Vec<u64>)>,
     records: Vec<Vec<u8>>,
-    checksums: Vec<Checksum>,
+    checksums: Vec<Integrity>,
     damage: Vec<Damage>,
     notices: Vec<Notice>,
 }
@@ -95,10 +95,8 @@ fn assert_first(array: &Array, texts: &[&str]) {
 }
 
 fn write_options(header: &Header) -> WriteOptions {
-    let mut options = WriteOptions::default();
-    options.dtype = Some(header.dtype());
-    options.item_shape = Some(header.item_shape().to_vec());
-    options
+    let own = idx::WriteOptions::default().with_dtype(header.dtype()).with_item_shape(header.item_shape());
+    WriteOptions::default().with(own)
 }
 
 /// The file that these records make.
@@ -193,7 +191,7 @@ fn check_file(entry: &Entry<'_>, manifest: &Manifest) {
         assert_eq!(rewritten, bytes, "{path:?}");
     } else {
         assert!(gz, "only compressors may differ");
-        options.gzip = Some(true);
+        options.set(options.own::<idx::WriteOptions>().with_gzip(true));
         options.overwrite = true;
         let ours = written(&by_record, &options, &scanned.records);
         assert_eq!(gunzip_one_member(&ours), rewritten);
@@ -447,7 +445,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let mut options = write_options(&header);
-        options.gzip = Some(gzip);
+        options.set(options.own::<idx::WriteOptions>().with_gzip(gzip));
         let records = slices(&header, &data);
         let file = written(&path, &options, &records);
         let plain = [header.encode(), data].concat();

@@ -2,7 +2,7 @@
 
 use crate::allocation::{peak_of, with_failure};
 use anyrec::Tags;
-use anyrec::format::{Event, OpenOptions, WriteOptions, by_id};
+use anyrec::format::{Event, OpenOptions, WriteOptions, by_id, grail};
 use anyrec::io::Access;
 use anyrec::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions};
 use anyrec::{Batch, Dataset, Error, ErrorKind, Limits, RepairOptions};
@@ -26,13 +26,10 @@ fn record(number: u64) -> Vec<u8> {
 
 /// A sound file of each format and compression.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let grail = |entry: &str| {
-        let mut options = WriteOptions::default();
-        (options.transformers, options.max_items) = (vec![entry.to_owned()], Some(2));
-        options
-    };
-    let mut legacy = grail("flate");
-    legacy.version = Some("1-packed".to_owned());
+    let own = |entry: &str| grail::WriteOptions::default().with_transformer(entry).with_max_items(2);
+    let legacy = own("flate").with_version(grail::Version::LegacyPacked);
+    let legacy = WriteOptions::default().with(legacy);
+    let grail = |entry: &str| WriteOptions::default().with(own(entry));
     let plain = WriteOptions::default;
     let kinds = [
         ("a.rec", "mxnet", plain()),
@@ -94,7 +91,7 @@ const ROADS: [Road; 5] = [
     }),
     ("batch", |path, options| {
         let dataset = Dataset::open(&[path], options)?;
-        let batch = dataset.read_range(0..dataset.len()?)?;
+        let batch = dataset.numbers(0..dataset.len()?).and_then(|numbers| dataset.read_batch(&numbers))?;
         Ok(batch.iter().map(digest).collect())
     }),
     ("scan", |path, options| {
@@ -239,7 +236,8 @@ fn a_header_that_promises_billions_of_records_takes_no_memory() {
         let dataset = Arc::new(anyrec::open(&path).unwrap());
         let count = dataset.len().unwrap();
         assert_eq!(count, u64::from(u32::MAX));
-        let (outcome, peak) = peak_of(|| dataset.read_range(0..count));
+        let (outcome, peak) =
+            peak_of(|| dataset.numbers(0..count).and_then(|numbers| dataset.read_batch(&numbers)));
         let error = outcome.unwrap_err();
         assert_eq!((error.kind(), error.record()), (ErrorKind::Corrupt, Some(0)), "{error}");
         assert!(peak < 1 << 20, "{peak}");
@@ -261,8 +259,14 @@ fn a_range_is_missing_from_its_first_missing_record_on() {
     let path = folder.path().join("cut-idx1-ubyte");
     std::fs::write(&path, [&[0, 0, 8, 1, 0, 0, 0, 9][..], b"abcd"].concat()).unwrap();
     let dataset = anyrec::open(&path).unwrap();
-    assert_eq!(dataset.read_range(0..4).unwrap().buffer(), b"abcd");
-    assert_eq!(dataset.read_range(2..9).unwrap_err().record(), Some(4));
+    assert_eq!(
+        dataset.numbers(0..4).and_then(|numbers| dataset.read_batch(&numbers)).unwrap().buffer(),
+        b"abcd"
+    );
+    assert_eq!(
+        dataset.numbers(2..9).and_then(|numbers| dataset.read_batch(&numbers)).unwrap_err().record(),
+        Some(4)
+    );
     dataset.check_range(&(0..4)).unwrap();
     dataset.check_range(&(9..9)).unwrap();
 }
@@ -287,5 +291,8 @@ fn data_over_the_memory_that_was_allowed_is_over_a_limit() {
     };
     let dataset = dataset_of(SIZE as u64 * 2);
     assert_eq!(dataset.read_batch(&[0, 1]).unwrap().len(), 2);
-    assert_eq!(dataset.read_range(0..RECORDS).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(
+        dataset.numbers(0..RECORDS).and_then(|numbers| dataset.read_batch(&numbers)).unwrap_err().kind(),
+        ErrorKind::Limit
+    );
 }

@@ -2,7 +2,7 @@
 
 use crate::conformance::{golden_files, options_for};
 use anyrec::convert::{ConvertOptions, convert};
-use anyrec::format::{Event, FORMATS, Format, OpenOptions, Scan, WriteOptions};
+use anyrec::format::{Event, FORMATS, Format, OpenOptions, Scan, WriteOptions, grail};
 use anyrec::io::{MemorySource, Source, Window};
 use anyrec::{ErrorKind, RecordFile};
 use anyrec::{Tags, format};
@@ -52,7 +52,7 @@ fn compare(format: &dyn Format, data: Vec<u8>, options: &OpenOptions, what: &str
         return;
     };
     for size in [1, 1000, 33_000, 100_000] {
-        let Some(parts) = format.cut(&source, options, size).unwrap() else {
+        let Some(parts) = format.segments(&source, options, size).unwrap() else {
             tally.whole += 1;
             continue;
         };
@@ -117,7 +117,11 @@ fn parts_that_join_give_the_events_of_the_whole() {
 /// 60 MB of records of changing sizes.
 fn make_large(path: &Path, format: &str, transformers: &[&str]) {
     let mut options = WriteOptions::default();
-    options.transformers = transformers.iter().map(|name| (*name).to_owned()).collect();
+    if !transformers.is_empty() {
+        let mut own = grail::WriteOptions::default();
+        own.transformers = transformers.iter().map(|name| (*name).into()).collect();
+        options = options.with(own);
+    }
     let mut writer = format::by_id(format).unwrap().create(path, &options).unwrap();
     let mut record = Vec::new();
     for number in 0..1200u32 {
@@ -155,7 +159,7 @@ fn verify_and_convert_do_not_depend_on_the_number_of_threads() {
                 let mut offsets = Vec::new();
                 let input = RecordFile::open(&path, &with_threads(threads)).unwrap();
                 let report =
-                    anyrec::verify_input(input, &with_threads(threads), &mut |offset| offsets.push(offset));
+                    anyrec::verify_file(input, &with_threads(threads), &mut |offset| offsets.push(offset));
                 let report = report.unwrap();
                 assert!(offsets.is_sorted() && offsets.last() == Some(&report.bytes));
                 assert_eq!(report.is_sound(), !damaged || format == "mxnet" && report.damage.is_empty());

@@ -2,17 +2,16 @@
 //! data than its own.
 
 use anyrec::Key;
-use anyrec::format::mxnet::{Reader, Writer};
-use anyrec::format::{IndexFile, OpenOptions, WriteOptions};
+use anyrec::format::mxnet::{self, IndexFile, Reader, Writer};
+use anyrec::format::{OpenOptions, WriteOptions};
 use anyrec::io::{Access, finish_interrupted, open_file};
 use anyrec::{ErrorKind, verify};
 use std::path::{Path, PathBuf};
 
 fn options(overwrite: bool, index_file: Option<IndexFile>) -> WriteOptions {
-    let mut options = WriteOptions::default();
-    options.overwrite = overwrite;
-    options.index_file = index_file;
-    options
+    let mut own = mxnet::WriteOptions::default();
+    own.index_file = index_file;
+    WriteOptions::default().with_overwrite(overwrite).with(own)
 }
 
 /// Three records under these keys; all files have the same offsets.

@@ -22,7 +22,7 @@ fn check_repair(format: &'static dyn Format, name: &str, data: &[u8], what: &str
     );
     std::fs::write(&input, data).unwrap();
     let mut options = options_for(&input);
-    options.format = Some(format.id().to_owned());
+    options.format = Some(format);
     let damaged = walk_path(format, &input);
     let mut settings = RepairOptions::default();
     settings.open = options.clone();

@@ -3,7 +3,7 @@
 
 use crate::conformance::{golden_files, options_for};
 use anyrec::Tags;
-use anyrec::format::{FORMATS, Format, OpenOptions, WriteOptions, by_id};
+use anyrec::format::{FORMATS, Format, OpenOptions, WriteOptions, by_id, grail};
 use anyrec::testkit::{
     Tally, check_failing_disk, compare, compare_with_index_file, file_sources, memory_sources,
 };
@@ -186,7 +186,11 @@ fn large(folder: &Path, id: &str, transformers: &[&str]) -> Vec<u8> {
     let path = folder.join(format!("large.{}", format.extensions()[0]));
     let mut options = WriteOptions::default();
     options.overwrite = true;
-    options.transformers = transformers.iter().map(|name| (*name).to_owned()).collect();
+    if !transformers.is_empty() {
+        let mut own = grail::WriteOptions::default();
+        own.transformers = transformers.iter().map(|name| (*name).into()).collect();
+        options = options.with(own);
+    }
     let mut writer = format.create(&path, &options).unwrap();
     for number in 0..90usize {
         let size = match number % 13 {

@@ -5,7 +5,7 @@ use super::cache::BlockCache;
 use super::header::{Header, TRAILER_KEY};
 use super::layout::*;
 use super::legacy::{self, RecordKind, decode_record_header, encode_record_header, find_record_header};
-use super::transform::Registry;
+use super::transform::{Registry, Transform};
 use super::{Scanner, Writer};
 use crate::base::checksum::crc32;
 use crate::base::{ErrorKind, Value};
@@ -157,7 +157,7 @@ fn the_first_trailer_pair_decides_and_transformers_are_text() {
     header.push("trailer", Value::Bool(true));
     assert!(!header.has_trailer());
     header.push("transformer", Value::Text("zstd 3".into()));
-    assert_eq!(header.transformers().unwrap(), ["zstd 3"]);
+    assert_eq!(header.transformers().unwrap(), [Transform::from("zstd 3")]);
     header.push("transformer", Value::Uint(3));
     assert_eq!(header.transformers().unwrap_err().kind(), ErrorKind::Corrupt);
 }
@@ -216,7 +216,7 @@ fn levels_are_read_as_the_original_reads_them() {
     let data = vec![3; 5000];
     for entry in ["zstd", "zstd -1", "zstd 0", "zstd 22", "zstd 99999999999", "flate", "flate -2", "flate +3"]
     {
-        let transformer = registry.get(entry).unwrap();
+        let transformer = registry.get(&entry.into()).unwrap();
         let stored = transformer.encode(&data).unwrap();
         assert!(stored.len() < data.len());
         assert_eq!(transformer.decode(&stored, 5000).unwrap(), data, "{entry}");
@@ -228,11 +228,14 @@ fn levels_are_read_as_the_original_reads_them() {
             "{entry} cut short"
         );
     }
-    assert_eq!(registry.get("zstd x").err().unwrap().kind(), ErrorKind::Invalid);
-    assert_eq!(registry.get("flate x").err().unwrap().kind(), ErrorKind::Invalid);
-    assert!(registry.decoders(&["flate x", "zstd ?"]).is_ok(), "reading needs no level");
+    assert_eq!(registry.get(&"zstd x".into()).err().unwrap().kind(), ErrorKind::Invalid);
+    assert_eq!(registry.get(&"flate x".into()).err().unwrap().kind(), ErrorKind::Invalid);
+    assert!(registry.decoders(&["flate x".into(), "zstd ?".into()]).is_ok(), "reading needs no level");
     for entry in ["flate 10", "flate -3"] {
-        assert_eq!(registry.get(entry).unwrap().encode(&data).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(
+            registry.get(&entry.into()).unwrap().encode(&data).unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
     }
 }
 
@@ -241,7 +244,7 @@ fn a_withdrawn_trailer_leaves_a_file_without_one() {
     for blocks in [0, 1, 3] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.grail-rio");
-        let options = WriteOptions { trailer: true, ..WriteOptions::default() };
+        let options = WriteOptions::default().with(super::WriteOptions::default().with_trailer(true));
         let mut writer = Writer::create(&path, &options).unwrap();
         for block in 0..blocks {
             writer.append(&[block]).unwrap();

@@ -7,13 +7,13 @@ mod page;
 mod properties;
 
 use crate::manifest::{Entry, Manifest, digest, golden};
-use anyrec::format::ffrecord::{FORMAT, Reader, Writer, directory_files, part_files};
+use anyrec::format::ffrecord::{self, FORMAT, Reader, Writer, directory_files, part_files};
 use anyrec::format::{
-    Content, Event, Format, Integrity, Likeness, OpenOptions, RecordReader, WriteOptions, by_id, by_name,
-    detect,
+    Content, Event, Format, Integrity, Likeness, OpenOptions, RecordReader, SettingValue, WriteOptions,
+    by_id, by_name, detect, idx, set_write,
 };
 use anyrec::io::{Access, MemorySource, Source, Window, open_file};
-use anyrec::{Position, PositionList};
+use anyrec::{Position, PositionList, Value};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn open(path: &Path) -> Reader {
 #[derive(Debug, Default, PartialEq)]
 struct Scanned {
     records: Vec<(Position, Vec<u8>)>,
-    checksums: Vec<Checksum>,
+    checksums: Vec<Integrity>,
     /// `(begin, end, reason)`.
     damage: Vec<(u64, u64, String)>,
     metadata: Vec<(u64, u64, Content)>,
@@ -198,7 +198,9 @@ fn files_read_scan_and_rewrite_as_the_original_says() {
         assert!(entry.get("byte_reproducible").bool());
         let records: Vec<Vec<u8>> = scanned.records.into_iter().map(|(_, data)| data).collect();
         let mut options = WriteOptions::default();
-        options.version = (checksum == 0).then(|| "old".to_owned());
+        if checksum == 0 {
+            options = options.with(ffrecord::WriteOptions::default().with_version(ffrecord::Version::Old));
+        }
         assert_eq!(write(&records, &options), data, "{name} without a count");
         options.count = Some(count);
         assert_eq!(write(&records, &options), data, "{name} with a count");
@@ -309,12 +311,15 @@ fn a_sample_that_cannot_be_read_spoils_the_file() {
 #[test]
 fn settings_of_other_formats_are_refused() {
     let path = Path::new("never.ffr");
+    let options = WriteOptions::default().with(idx::WriteOptions::default().with_gzip(true));
+    assert!(FORMAT.create(path, &options).err().unwrap().message().contains("IDX"));
     let mut options = WriteOptions::default();
-    options.gzip = Some(true);
-    assert!(FORMAT.create(path, &options).err().unwrap().message().contains("`gzip`"));
-    let mut options = WriteOptions::default();
-    options.version = Some("3".to_owned());
-    assert!(FORMAT.create(path, &options).err().unwrap().message().contains("version \"3\""));
+    let three = SettingValue::One(Value::Text("3".into()));
+    let error = set_write(&mut options, &FORMAT, "version", &three).unwrap_err();
+    assert!(error.message().contains("version \"3\""), "{error}");
+    let on = SettingValue::One(Value::Bool(true));
+    let error = set_write(&mut options, &FORMAT, "gzip", &on).unwrap_err();
+    assert!(error.message().contains("no setting `gzip`"), "{error}");
     let mut options = WriteOptions::default();
     options.count = Some(u64::MAX);
     assert!(FORMAT.create(path, &options).err().unwrap().message().contains("cannot hold"));

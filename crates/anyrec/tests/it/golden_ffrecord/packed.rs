@@ -260,7 +260,7 @@ fn queries_are_answered_as_the_original_does() {
         assert_outcome(query.get("list").json(), list, &format!("{path}: list"));
         let one = packed.read_one(path).map(|content| serde_json::to_value(digest(&content)).unwrap());
         assert_outcome(query.get("read_one").json(), one, &format!("{path}: read_one"));
-        let both = packed.read(&[path, first]);
+        let both = packed.samples(&[path, first]).and_then(|both| anyrec::read_batch(packed.reader(), &both));
         let both =
             both.map(|batch| serde_json::to_value(batch.iter().map(digest).collect::<Vec<_>>()).unwrap());
         assert_outcome(query.get("read").json(), both, &format!("{path}: read"));

@@ -58,7 +58,7 @@ fn mutated_files_give_the_records_the_original_gives_and_an_error_where_it_does(
         assert_eq!(digest(&data).1, entry.get("result_sha256").str(), "{what}: the same mutated file");
         let mut options = options();
         if entry.get("flate").bool() {
-            options.legacy_transform = Some("flate".to_owned());
+            options.set(options.own::<grail::OpenOptions>().with_legacy_transform(Transform::flate()));
         }
         let mut lenient = options.clone();
         lenient.skip_damage = true;

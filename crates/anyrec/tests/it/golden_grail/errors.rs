@@ -2,7 +2,6 @@
 
 use super::*;
 use anyrec::ErrorKind;
-use anyrec::format::WriteOptions;
 use anyrec::format::grail::{LegacyPackedWriter, Writer};
 
 fn golden(name: &str) -> Vec<u8> {
@@ -136,11 +135,11 @@ fn the_writer_fails_where_the_original_fails() {
                     "zstd bad config" => "zstd x",
                     other => other,
                 };
-                options.transformers = vec![transformer.to_owned()];
+                options.transformers = vec![transformer.into()];
                 append_one(&mut output, &options)
             }
             "flate 10, no items" => {
-                options.transformers = vec!["flate 10".to_owned()];
+                options.transformers = vec!["flate 10".into()];
                 with_writer(&mut output, &options, |writer| writer.finish().map(drop))
             }
             "Index callback error" => with_writer(&mut output, &options, |writer| {
@@ -199,7 +198,7 @@ fn append_one(output: &mut Vec<u8>, options: &WriteOptions) -> Result<()> {
 #[test]
 fn a_writer_that_failed_says_so_from_then_on() {
     let mut options = WriteOptions::default();
-    options.transformers = vec!["flate 10".to_owned()];
+    options.transformers = vec!["flate 10".into()];
     let mut writer = Writer::new(Vec::new(), &options).unwrap();
     writer.append(b"item").unwrap();
     writer.flush().and_then(|()| writer.wait()).unwrap_err();

@@ -9,9 +9,8 @@ mod rewrite;
 
 use crate::manifest::{Entry, Manifest, digest};
 use anyrec::Value;
-use anyrec::format::grail::transform::{Registry, Transformer};
-use anyrec::format::grail::{FORMAT, Scanner};
-use anyrec::format::{Checksum, Content, Damage, Event, Format, Notice, OpenOptions, RecordReader};
+use anyrec::format::grail::{self, FORMAT, Registry, Scanner, Transform, Transformer, WriteOptions};
+use anyrec::format::{Content, Damage, Event, Format, Integrity, Notice, OpenOptions, RecordReader};
 use anyrec::io::{MemorySource, Window};
 use anyrec::{Error, Position, Result};
 use std::ops::Range;
@@ -30,6 +29,11 @@ impl Transformer for Plus {
     }
 }
 
+/// GRAIL's own options, as writers of any format take them.
+fn common(own: &WriteOptions) -> anyrec::format::WriteOptions {
+    anyrec::format::WriteOptions::default().with(own.clone())
+}
+
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register("plus", |config| {
@@ -40,8 +44,8 @@ pub fn registry() -> Registry {
 }
 
 fn options() -> OpenOptions {
-    let mut options = OpenOptions::default();
-    options.transformers = registry();
+    let own = grail::OpenOptions::default().with_registry(registry());
+    let options = OpenOptions::default().with(own);
     options
 }
 
@@ -58,7 +62,7 @@ fn source(name: &str, data: &[u8]) -> Arc<MemorySource> {
 /// What a scan yields, kept.
 #[derive(Debug, Clone, PartialEq)]
 enum Seen {
-    Record { position: Position, span: Range<u64>, checksum: Checksum, data: Vec<u8> },
+    Record { position: Position, span: Range<u64>, checksum: Integrity, data: Vec<u8> },
     Metadata { span: Range<u64>, content: Content },
     Damage(Damage),
     Notice(Notice),

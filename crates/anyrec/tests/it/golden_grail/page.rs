@@ -1,7 +1,6 @@
 //! The worked examples of `docs/formats/grail.md`.
 
 use super::*;
-use anyrec::format::WriteOptions;
 use anyrec::format::grail::{LegacyPackedWriter, Writer};
 use std::path::Path;
 

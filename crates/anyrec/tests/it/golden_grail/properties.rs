@@ -2,7 +2,6 @@
 
 use super::*;
 use anyrec::ErrorKind;
-use anyrec::format::WriteOptions;
 use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, Writer};
 use proptest::prelude::*;
 
@@ -41,7 +40,9 @@ fn transformers() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn with_key(mut options: OpenOptions) -> OpenOptions {
-    options.transformers = options.transformers.with_key("k", [7; 32]);
+    let mut own: grail::OpenOptions = options.own();
+    own.registry = own.registry.with_key("k", [7; 32]);
+    options.set(own);
     options
 }
 
@@ -58,7 +59,7 @@ proptest! {
         trailer in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..70_000)),
     ) {
         let mut options = WriteOptions::default();
-        options.transformers = transformers;
+        options.transformers = transformers.iter().map(|entry| entry.as_str().into()).collect();
         options.registry = registry().with_key("k", [7; 32]);
         options.max_items = Some(max_items);
         options.parallelism = Some(parallelism);
@@ -119,7 +120,7 @@ proptest! {
         let mut options = WriteOptions::default();
         options.max_items = Some(max_items);
         if transform {
-            options.transformers = vec!["flate 1".to_owned()];
+            options.transformers = vec!["flate 1".into()];
         }
         let mut output = Vec::new();
         let mut writer = LegacyPackedWriter::new(&mut output, &options).unwrap();
@@ -154,7 +155,7 @@ proptest! {
 
 fn zeros(transformer: &str, length: usize) -> Vec<u8> {
     let mut options = WriteOptions::default();
-    options.transformers = vec![transformer.to_owned()];
+    options.transformers = vec![transformer.into()];
     let mut output = Vec::new();
     let mut writer = Writer::new(&mut output, &options).unwrap();
     writer.append(&vec![0; length]).unwrap();
@@ -180,7 +181,7 @@ fn a_block_that_unpacks_over_the_limit_is_refused() {
 #[test]
 fn an_encrypted_file_needs_the_right_key_and_unchanged_blocks() {
     let mut options = WriteOptions::default();
-    options.transformers = vec!["zstd".to_owned(), "aes-256-gcm the key".to_owned()];
+    options.transformers = vec![Transform::zstd(), Transform::aes_256_gcm("the key")];
     let error = Writer::new(Vec::new(), &options).err().unwrap();
     assert!(error.message().contains("no key \"the key\""), "{error}");
     options.registry = Registry::default().with_key("the key", [1; 32]);
@@ -204,11 +205,13 @@ fn an_encrypted_file_needs_the_right_key_and_unchanged_blocks() {
     assert_eq!(open("secret", &data, &reading).err().unwrap().kind(), ErrorKind::Invalid);
     let scanned = try_scan(Window::new(source("secret", &data)), &reading);
     assert_eq!(scanned.unwrap_err().kind(), ErrorKind::Invalid);
-    reading.transformers = Registry::default().with_key("the key", [2; 32]);
+    reading
+        .set(grail::OpenOptions::default().with_registry(Registry::default().with_key("the key", [2; 32])));
     let seen = scan("secret", &data, &reading);
     assert!(records(&seen).is_empty());
     assert!(damages(&seen)[0].reason.contains("decryption fails"), "{:?}", damages(&seen));
-    reading.transformers = Registry::default().with_key("the key", [1; 32]);
+    reading
+        .set(grail::OpenOptions::default().with_registry(Registry::default().with_key("the key", [1; 32])));
     assert_eq!(records(&scan("secret", &data, &reading)), [b"secret", b"secret"]);
 }
 
@@ -235,7 +238,7 @@ fn a_transformer_that_panics_is_an_error_and_not_the_end() {
     }
     let mut options = WriteOptions::default();
     options.registry.register("panics", |_| Ok(Arc::new(Panics)));
-    options.transformers = vec!["panics".to_owned()];
+    options.transformers = vec!["panics".into()];
     let mut writer = Writer::new(Vec::new(), &options).unwrap();
     writer.append(b"item").unwrap();
     assert!(writer.finish().unwrap_err().message().contains("panicked"));
@@ -245,7 +248,7 @@ fn a_transformer_that_panics_is_an_error_and_not_the_end() {
 fn records_of_a_mapped_file_have_memory_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.grail-rio");
-    let mut writer = Writer::create(&path, &WriteOptions::default()).unwrap();
+    let mut writer = Writer::create(&path, &common(&WriteOptions::default())).unwrap();
     writer.append(b"first").unwrap();
     writer.append(b"second").unwrap();
     writer.finish().unwrap();
@@ -269,24 +272,22 @@ fn records_of_a_mapped_file_have_memory_of_their_own() {
 fn settings_of_other_versions_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.grail-rio");
-    for (version, set) in [
-        ("1-unpacked", (|options| options.max_items = Some(3)) as fn(&mut WriteOptions)),
-        ("1-packed", |options| options.trailer = true),
-        ("2", |options| options.wide_labels = true),
-        ("3", |_| {}),
+    let own = WriteOptions::default;
+    for own in [
+        own().with_version(grail::Version::LegacyUnpacked).with_max_items(3),
+        own().with_version(grail::Version::LegacyPacked).with_trailer(true),
     ] {
-        let mut options = WriteOptions::default();
-        options.version = Some(version.to_owned());
-        set(&mut options);
-        assert_eq!(FORMAT.create(&path, &options).err().unwrap().kind(), ErrorKind::Invalid, "{version}");
+        assert_eq!(FORMAT.create(&path, &common(&own)).err().unwrap().kind(), ErrorKind::Invalid, "{own:?}");
     }
+    let foreign = common(&own()).with(anyrec::format::mxnet::WriteOptions::default());
+    assert_eq!(FORMAT.create(&path, &foreign).err().unwrap().kind(), ErrorKind::Invalid);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn a_legacy_record_that_unpacks_to_more_than_its_sizes_is_damage() {
     let mut options = WriteOptions::default();
-    options.transformers = vec!["flate".to_owned()];
+    options.transformers = vec!["flate".into()];
     let mut output = Vec::new();
     let mut writer = LegacyPackedWriter::new(&mut output, &options).unwrap();
     writer.write(&[0; 100]).unwrap();

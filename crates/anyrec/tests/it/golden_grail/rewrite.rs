@@ -3,8 +3,8 @@
 use super::files::Golden;
 use super::*;
 use anyrec::Tags;
+use anyrec::format::RecordWriter;
 use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, PackedEvent, Writer};
-use anyrec::format::{RecordWriter, WriteOptions};
 
 /// The options of an entry's `writer`, and whether the header is left out.
 fn write_options(writer: &Entry<'_>) -> (WriteOptions, bool) {
@@ -13,7 +13,7 @@ fn write_options(writer: &Entry<'_>) -> (WriteOptions, bool) {
     options.trailer = writer.get("key_trailer").bool();
     options.max_items = writer.find("max_items").map(|items| items.u64());
     if let Some(transformers) = writer.find("transformers") {
-        options.transformers = transformers.items().iter().map(|entry| entry.str().to_owned()).collect();
+        options.transformers = transformers.items().iter().map(|entry| entry.str().into()).collect();
     }
     (options, writer.find("skip_header").is_some_and(|skip| skip.bool()))
 }
@@ -130,7 +130,7 @@ fn rewrite_through_the_format(golden: &Golden<'_>) {
 fn write_file(golden: &Golden<'_>, options: &WriteOptions, trailer: Option<&[u8]>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(golden.name);
-    let mut writer: Box<dyn RecordWriter> = FORMAT.create(&path, options).unwrap();
+    let mut writer: Box<dyn RecordWriter> = FORMAT.create(&path, &common(options)).unwrap();
     for (number, item) in golden.items.iter().enumerate() {
         assert_eq!(writer.append(item, &Tags::none()).unwrap(), number as u64);
     }
@@ -192,7 +192,7 @@ fn rewrite_unpacked(golden: &Golden<'_>) -> Vec<u8> {
         assert_eq!(entry.get("p_len").json().as_u64(), marshalled.then_some(item.len() as u64));
     }
     let mut options = WriteOptions::default();
-    options.version = Some("1-unpacked".to_owned());
+    options.version = grail::Version::LegacyUnpacked;
     assert_eq!(write_file(golden, &options, None), output, "{}", golden.name);
     output
 }
@@ -202,7 +202,7 @@ fn rewrite_packed(golden: &Golden<'_>) -> Vec<u8> {
     let mut options = WriteOptions::default();
     options.max_items = Some(entry.get("max_items").u64());
     if entry.get("flate").bool() {
-        options.transformers = vec![format!("flate {}", entry.get("flate_level").json().as_i64().unwrap())];
+        options.transformers = vec![Transform::from(&*format!("flate {}", entry.get("flate_level").json()))];
     } else {
         assert!(is_null(&entry.get("flate_level")));
     }
@@ -245,14 +245,14 @@ fn rewrite_packed(golden: &Golden<'_>) -> Vec<u8> {
     if let Some(plain) = entry.find("read_without_transform") {
         // Told not to transform, ours delivers nothing either and says why.
         let mut options = super::options();
-        options.legacy_transform = Some(String::new());
+        options.set(options.own::<grail::OpenOptions>().with_legacy_transform("".into()));
         let seen = scan(golden.name, &golden.data, &options);
         assert_eq!(records(&seen).len() as u64, plain.get("n_items").u64());
         assert!(is_null(&plain.get("panic")));
         assert!(plain.get("scan_err").str().contains("mismatched transform"));
         assert!(damages(&seen)[0].reason.contains("does not match its items"), "{:?}", damages(&seen));
         // And by any name, told how.
-        options.legacy_transform = Some("flate".to_owned());
+        options.set(options.own::<grail::OpenOptions>().with_legacy_transform(Transform::flate()));
         assert_eq!(records(&scan("renamed", &golden.data, &options)), golden.items);
     }
     output

@@ -3,9 +3,10 @@
 use super::{open, open_without_index, pixels, scan_window, tags_of, write_options};
 use crate::manifest::{Entry, Manifest, digest};
 use anyrec::format::mxnet::{
-    FORMAT, ImageHeader, Index, KeySource, KeyType, LabelWidth, PartHeader, Writer, parse_list, write_list,
+    FORMAT, ImageHeader, Index, IndexFile, KeySource, KeyType, LabelWidth, PartHeader, Writer, parse_list,
+    write_list,
 };
-use anyrec::format::{Format, IndexFile, Likeness, OpenOptions, RecordReader};
+use anyrec::format::{Format, Likeness, OpenOptions, RecordReader};
 use anyrec::io::{Access, Window, open_file};
 use anyrec::{Key, Label};
 use std::collections::HashMap;

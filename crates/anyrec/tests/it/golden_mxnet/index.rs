@@ -2,8 +2,8 @@
 
 use super::{options, tags_of, written};
 use anyrec::Key;
-use anyrec::format::mxnet::{FORMAT, Index, KeyType, Reader};
-use anyrec::format::{Event, Format, IndexFile, OpenOptions, RecordReader, Scan};
+use anyrec::format::mxnet::{FORMAT, Index, IndexFile, KeyType, Reader};
+use anyrec::format::{Event, Format, OpenOptions, RecordReader, Scan};
 use anyrec::io::{Access, open_file};
 use anyrec::{ErrorKind, PositionList};
 use proptest::prelude::*;
@@ -142,7 +142,7 @@ fn given_positions_number_the_records_and_the_index_gives_keys() {
     let mut positions = PositionList::new();
     positions.push_frame(12, 1).unwrap();
     positions.push_frame(24, 1).unwrap();
-    let given = options(|options| options.positions = Some(Arc::new(positions)));
+    let given = OpenOptions::default().with_positions(Arc::new(positions));
     let reader = pair.open(&given);
     assert_eq!(reader.count().unwrap(), 2);
     assert_eq!(reader.read(0).unwrap(), "bb");
@@ -231,14 +231,14 @@ fn on_every_road(pair: &Pair, number: u64) -> Vec<(String, Result<Vec<u8>, Error
     let mut roads = Vec::new();
     for access in [Access::Auto, Access::Mapped, Access::Positional] {
         let dataset =
-            anyrec::Dataset::open(&[pair.path()], &options(|options| options.access = access)).unwrap();
+            anyrec::Dataset::open(&[pair.path()], &OpenOptions::default().with_access(access)).unwrap();
         let mut buffer = [0; 100];
         let mut add = |road: &str, outcome: anyrec::Result<Vec<u8>>| {
             roads.push((format!("{road}, {access:?}"), outcome.map_err(|error| error.kind())));
         };
         add("read", dataset.read(number).map(Vec::from));
         add("batch", dataset.read_batch(&[number]).map(|batch| batch.get(0).unwrap().to_vec()));
-        let into = dataset.read_into(&[number], &mut buffer, 2);
+        let into = dataset.read_into(&[number], &mut buffer);
         add("into", into.map(|offsets| buffer[..offsets[1] as usize].to_vec()));
         add("lend", dataset.lend(&[number]).map(|lent| lent[0].to_vec()));
         let source = open_file(&pair.path(), access).unwrap();

@@ -2,8 +2,9 @@
 
 use super::open;
 use anyrec::ErrorKind;
-use anyrec::format::mxnet::{ImageHeader, InsightFace, KeySource, LabelWidth, Property, Writer};
-use anyrec::format::{IndexFile, WriteOptions};
+use anyrec::format::mxnet::{
+    self, ImageHeader, IndexFile, InsightFace, KeySource, LabelWidth, Property, Writer,
+};
 use anyrec::{Key, Label};
 use std::path::PathBuf;
 
@@ -12,13 +13,14 @@ const JPEG: &[u8] = b"\xff\xd8\xff\xe0 not much of a face";
 /// A set in a folder of its own: (key, labels, payload), in the order of writing.
 fn set(
     records: &[(u64, &[f64], &[u8])],
-    change: impl FnOnce(&mut WriteOptions),
+    change: impl FnOnce(&mut mxnet::WriteOptions),
 ) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.rec");
     let options = super::write_options(change);
-    let width = if options.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
-    let indexed = options.index_file != Some(IndexFile::None);
+    let own: mxnet::WriteOptions = options.own();
+    let width = if own.wide_labels { LabelWidth::Wide } else { LabelWidth::Narrow };
+    let indexed = own.index_file != Some(IndexFile::None);
     let mut writer = Writer::create(&path, &options).unwrap();
     for (key, labels, payload) in records {
         let label = match labels {

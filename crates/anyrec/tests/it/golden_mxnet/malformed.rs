@@ -4,7 +4,7 @@ use super::{Scanned, memory, options, scan, scan_window, written};
 use crate::manifest::{Manifest, golden};
 use anyrec::ErrorKind;
 use anyrec::format::mxnet::{FORMAT, Reader};
-use anyrec::format::{Format, RecordReader};
+use anyrec::format::{Format, OpenOptions, RecordReader};
 use anyrec::io::Window;
 
 const MAGIC: [u8; 4] = [0x0a, 0x23, 0xd7, 0xce];
@@ -96,7 +96,7 @@ fn check_reader(name: &str, data: &[u8], found: &Scanned) {
             }
         }
     }
-    let lenient = Reader::open(memory(data), &options(|options| options.skip_damage = true)).unwrap();
+    let lenient = Reader::open(memory(data), &OpenOptions::default().with_skip_damage(true)).unwrap();
     assert_eq!(lenient.count().unwrap(), found.records.len() as u64, "{name}");
     for (number, record) in (0..).zip(&found.records) {
         assert_eq!(lenient.read(number).unwrap(), record, "{name}");
@@ -220,7 +220,7 @@ fn every_truncation_and_every_flipped_bit_of_a_small_file_is_covered_by_events()
             assert_eq!(scan_window(stream, flipped.len()), found);
             // Numbering must agree with the scan.
             let lenient =
-                FORMAT.open(memory(&flipped), &options(|options| options.skip_damage = true)).unwrap();
+                FORMAT.open(memory(&flipped), &OpenOptions::default().with_skip_damage(true)).unwrap();
             assert_eq!(lenient.count().unwrap(), found.records.len() as u64);
             for (number, record) in (0..).zip(&found.records) {
                 assert_eq!(lenient.read(number).unwrap(), record, "{name} bit {bit}");
@@ -232,7 +232,8 @@ fn every_truncation_and_every_flipped_bit_of_a_small_file_is_covered_by_events()
 #[test]
 fn a_record_over_the_limit_is_an_error_of_its_own_kind() {
     let file = written(&[b"small", &[1; 100], b"small"]);
-    let limited = options(|options| options.limits.record = 99);
+    let mut limited = OpenOptions::default();
+    limited.limits.record = 99;
     let reader = Reader::open(memory(&file), &limited).unwrap();
     assert_eq!(reader.read(2).unwrap(), "small");
     let error = reader.read(1).unwrap_err();

@@ -14,10 +14,8 @@ mod writing;
 
 use crate::manifest::Manifest;
 use anyrec::Tags;
-use anyrec::format::mxnet::{FORMAT, Reader};
-use anyrec::format::{
-    Damage, Event, Format, IndexFile, Notice, OpenOptions, RecordReader, Scan, WriteOptions,
-};
+use anyrec::format::mxnet::{self, FORMAT, IndexFile, Reader};
+use anyrec::format::{Damage, Event, Format, Notice, OpenOptions, RecordReader, Scan, WriteOptions};
 use anyrec::io::{Access, MemorySource, Source, Window, open_file};
 use std::path::Path;
 use std::sync::Arc;
@@ -73,16 +71,16 @@ fn memory(data: &[u8]) -> Arc<dyn Source> {
     Arc::new(MemorySource::new("x.rec", data.to_vec()))
 }
 
-fn options(change: impl FnOnce(&mut OpenOptions)) -> OpenOptions {
-    let mut options = OpenOptions::default();
-    change(&mut options);
-    options
+fn options(change: impl FnOnce(&mut mxnet::OpenOptions)) -> OpenOptions {
+    let mut own = mxnet::OpenOptions::default();
+    change(&mut own);
+    OpenOptions::default().with(own)
 }
 
-fn write_options(change: impl FnOnce(&mut WriteOptions)) -> WriteOptions {
-    let mut options = WriteOptions::default();
-    change(&mut options);
-    options
+fn write_options(change: impl FnOnce(&mut mxnet::WriteOptions)) -> WriteOptions {
+    let mut own = mxnet::WriteOptions::default();
+    change(&mut own);
+    WriteOptions::default().with(own)
 }
 
 fn open(path: &Path) -> Reader {

@@ -2,8 +2,8 @@
 
 use super::{open, scan, tags_of, write_options, written};
 use anyrec::ErrorKind;
-use anyrec::format::mxnet::{FORMAT, ImageHeader, LabelWidth, MAX_RECORD, Writer};
-use anyrec::format::{Format, IndexFile, RecordReader, WriteOptions, Written};
+use anyrec::format::mxnet::{FORMAT, ImageHeader, IndexFile, LabelWidth, MAX_RECORD, Writer};
+use anyrec::format::{Format, OpenOptions, RecordReader, WriteOptions, Written, idx};
 use anyrec::{Key, Label, Tags};
 use proptest::prelude::*;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn wide_labels_are_written_on_request_and_need_no_warning() {
     assert!(messages[1].starts_with("1 ids are over 2^24"));
     assert_eq!(tags_of(&open(&path), 0).label, Some(Label::Scalar(16_777_216.0)));
 
-    let wide = write_options(|options| (options.wide_labels, options.overwrite) = (true, true));
+    let wide = write_options(|options| options.wide_labels = true).with_overwrite(true);
     assert!(write_tagged(&path, &wide, records).notices.is_empty());
     assert_eq!(tags_of(&open(&path), 0).label, Some(Label::Scalar(16_777_217.0)));
 }
@@ -108,7 +108,8 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     drop(writer);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
-    let gzip = write_options(|options| options.gzip = Some(true));
+    let gzip = idx::WriteOptions::default().with_gzip(true);
+    let gzip = WriteOptions::default().with(gzip);
     assert_eq!(Writer::create(&path, &gzip).unwrap_err().kind(), ErrorKind::Invalid);
     let same = write_options(|options| options.index_file = Some(IndexFile::At(path.clone())));
     assert_eq!(Writer::create(&path, &same).unwrap_err().kind(), ErrorKind::Invalid);
@@ -156,7 +157,7 @@ proptest! {
     fn any_bytes_scan_and_agree_with_the_reader(pieces in prop::collection::vec(tricky(), 0..8)) {
         let data = pieces.concat();
         let found = scan(&data);
-        let lenient = super::options(|options| options.skip_damage = true);
+        let lenient = OpenOptions::default().with_skip_damage(true);
         let reader = FORMAT.open(super::memory(&data), &lenient).unwrap();
         prop_assert_eq!(reader.count().unwrap(), found.records.len() as u64);
         for (number, record) in (0..).zip(&found.records) {

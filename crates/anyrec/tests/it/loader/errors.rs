@@ -16,7 +16,7 @@ fn record(number: u64) -> Vec<u8> {
 
 /// A file of which four records' checksums do not hold.
 fn damaged_file(path: &Path) {
-    let mut writer = anyrec::create(path, "ffrecord").unwrap();
+    let mut writer = anyrec::create(path).unwrap();
     for number in 0..COUNT {
         writer.append(&record(number), &Tags::none()).unwrap();
     }
@@ -217,7 +217,7 @@ fn only_the_first_failures_are_kept_but_all_are_counted() {
 fn labels_come_with_the_batch_if_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("labelled.rec");
-    let mut writer = anyrec::create(&path, "mxnet").unwrap();
+    let mut writer = anyrec::create(&path).unwrap();
     for number in 0..6 {
         let label = Label::Scalar(f64::from(number % 3));
         writer.append(b"a record", &Tags::none().with_label(label)).unwrap();

@@ -111,10 +111,10 @@ fn sources_are_numbered_through() {
     ];
     let sources = Union::new(parts).unwrap();
     assert_eq!(sources.count().unwrap(), 7);
-    let mut batch = anyrec::Batch::new();
-    sources.fill(&[6, 0, 3, 2, 6], &mut batch, 1).unwrap();
+    let sources: &dyn RecordSet = &sources;
+    let batch = sources.read_batch(&[6, 0, 3, 2, 6], 1).unwrap();
     let numbers: Vec<u64> = batch.iter().map(super::source::number_in).collect();
     assert_eq!(numbers, [3, 0, 0, 2, 3]);
-    let error = sources.fill(&[7], &mut batch, 1).unwrap_err();
+    let error = sources.read_batch(&[7], 1).unwrap_err();
     assert_eq!(error.to_string(), "there is no record 7: the file has 7 records, numbers 0 to 6");
 }

@@ -33,17 +33,6 @@ fn batches_are_the_same_for_all_numbers_of_threads_and_ranks() {
 }
 
 #[test]
-fn threads_without_a_step_help_with_the_last_ones() {
-    let plan = Plan::new(70, &settings(10, Shuffle::None, 0)).unwrap();
-    for (count, expected) in [(1, [1; 7]), (2, [1, 1, 1, 1, 1, 1, 2]), (5, [1, 1, 1, 1, 1, 2, 5])] {
-        let source = Arc::new(Numbers::new(70));
-        let mut loader = Loader::new(source.clone(), plan.clone(), threads(count)).unwrap();
-        assert_eq!(rest(&mut loader).len(), 7);
-        assert_eq!(source.threads(), expected, "{count} threads");
-    }
-}
-
-#[test]
 fn resume_is_exact_at_every_step_also_twice() {
     for drop_last in [false, true] {
         let mut options = settings(7, Shuffle::Blocks { block: 5, window: 3 }, 8);
@@ -246,7 +235,7 @@ fn recycled_memory_is_used_again() {
     let mut places = std::collections::HashSet::new();
     while let Some(loaded) = loader.next_batch().unwrap() {
         places.insert(loaded.records.buffer().as_ptr() as usize);
-        loader.recycler().give(loaded.records);
+        loader.pool().give(loaded.records);
     }
     // One with the consumer, one being read, one on its way.
     assert!(places.len() <= 3, "{places:?}");

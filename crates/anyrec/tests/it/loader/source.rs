@@ -1,20 +1,30 @@
-//! Union for tests: numbers as records, with a gate and a count in front of them.
+//! A set for tests: numbers as records, with a gate and a count in front of them.
 
-use anyrec::RecordSet;
-use anyrec::Tags;
-use anyrec::{Batch, Error, Result};
-use std::sync::{Condvar, Mutex};
+use anyrec::format::{Format, Info, RecordReader};
+use anyrec::io::{RangeRead, Source};
+use anyrec::{Bytes, Error, Location, Place, Plain, Position, RecordSet, Result};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex};
 
 /// Record `n` is the number `n`.
+#[derive(Debug)]
 pub struct Numbers {
+    gated: Arc<Gated>,
+    source: Arc<dyn Source>,
+}
+
+/// Where the numbers come from. A batch is read by one call.
+#[derive(Debug)]
+struct Gated {
     count: u64,
     /// Bytes a record is filled up to.
-    size: usize,
+    size: u64,
     gate: Mutex<Gate>,
     moved: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gate {
     /// Batches that may be read; `None` for all.
     open_for: Option<u64>,
@@ -24,51 +34,43 @@ struct Gate {
     most_ahead: u64,
     /// The first batches that fail.
     failing: u64,
-    /// For each batch: its first record, and how many threads may read it.
-    threads: Vec<(u64, usize)>,
 }
 
 impl Numbers {
     pub fn new(count: u64) -> Self {
-        Numbers { count, size: 8, gate: Mutex::default(), moved: Condvar::new() }
+        Self::of_size(count, 8)
     }
 
     /// With records of that size.
-    pub fn of_size(count: u64, size: usize) -> Self {
-        Numbers { size, ..Self::new(count) }
+    pub fn of_size(count: u64, size: u64) -> Self {
+        let gated = Arc::new(Gated { count, size, gate: Mutex::default(), moved: Condvar::new() });
+        Numbers { source: gated.clone(), gated }
     }
 
     /// Lets so many batches be read in all; others wait until more may.
     pub fn open_for(&self, batches: u64) {
-        self.gate.lock().unwrap().open_for = Some(batches);
-        self.moved.notify_all();
+        self.gated.gate.lock().unwrap().open_for = Some(batches);
+        self.gated.moved.notify_all();
     }
 
     /// Makes the next batches fail.
     pub fn fail(&self, batches: u64) {
-        self.gate.lock().unwrap().failing = batches;
+        self.gated.gate.lock().unwrap().failing = batches;
     }
 
     /// Waits until so many batches were begun.
     pub fn wait_until_begun(&self, batches: u64) {
-        let gate = self.gate.lock().unwrap();
-        drop(self.moved.wait_while(gate, |gate| gate.begun < batches).unwrap());
+        let gate = self.gated.gate.lock().unwrap();
+        drop(self.gated.moved.wait_while(gate, |gate| gate.begun < batches).unwrap());
     }
 
     /// Says that the consumer got a batch.
     pub fn delivered(&self) {
-        self.gate.lock().unwrap().delivered += 1;
-    }
-
-    /// How many threads each batch may be read by, in the order of the records.
-    pub fn threads(&self) -> Vec<usize> {
-        let mut threads = self.gate.lock().unwrap().threads.clone();
-        threads.sort_unstable();
-        threads.into_iter().map(|(_, threads)| threads).collect()
+        self.gated.gate.lock().unwrap().delivered += 1;
     }
 
     pub fn most_ahead(&self) -> u64 {
-        self.gate.lock().unwrap().most_ahead
+        self.gated.gate.lock().unwrap().most_ahead
     }
 }
 
@@ -79,33 +81,74 @@ pub fn number_in(record: &[u8]) -> u64 {
 
 impl RecordSet for Numbers {
     fn count(&self) -> Result<u64> {
-        Ok(self.count)
+        Ok(self.gated.count)
     }
 
-    fn fill(&self, numbers: &[u64], batch: &mut Batch, threads: usize) -> Result<()> {
+    fn find(&self, number: u64) -> Result<Place<'_>> {
+        Ok(Place::new(self, number))
+    }
+}
+
+impl RecordReader for Numbers {
+    fn format(&self) -> &'static dyn Format {
+        anyrec::format::by_id("ffrecord").unwrap()
+    }
+
+    fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info::default())
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.gated.count)
+    }
+
+    fn locate(&self, index: u64) -> Result<Location> {
+        assert!(index < self.gated.count);
+        let range = index * self.gated.size..(index + 1) * self.gated.size;
+        Ok(Location::plain(Position::of_frame(range.start), Plain::new(range, None)))
+    }
+
+    fn decode<'a>(&self, _: u64, _: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        Ok(Cow::Borrowed(frame))
+    }
+}
+
+impl Source for Gated {
+    fn len(&self) -> u64 {
+        self.count * self.size
+    }
+
+    fn name(&self) -> &str {
+        "numbers"
+    }
+
+    fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
         let mut gate = self.gate.lock().unwrap();
         gate.begun += 1;
-        gate.threads.push((numbers[0], threads));
         gate.most_ahead = gate.most_ahead.max(gate.begun - gate.delivered);
         let mine = gate.begun;
         self.moved.notify_all();
         let mut gate = self.moved.wait_while(gate, |gate| gate.open_for.is_some_and(|n| mine > n)).unwrap();
         if gate.failing > 0 {
             gate.failing -= 1;
-            return Err(Error::corrupt("this batch fails").in_file("numbers").in_record(numbers[0]));
+            let first = reads[0].offset / self.size;
+            return Err(Error::corrupt("this batch fails").in_file("numbers").in_record(first));
         }
         drop(gate);
-        batch.clear();
-        for number in numbers {
-            assert!(*number < self.count);
-            let mut record = number.to_le_bytes().to_vec();
-            record.resize(self.size, 0);
-            batch.push(&record);
+        for read in reads {
+            read.buffer.fill(0);
+            read.buffer[..8].copy_from_slice(&(read.offset / self.size).to_le_bytes());
         }
         Ok(())
     }
 
-    fn tags(&self, _number: u64, _record: &[u8]) -> Result<Tags> {
-        Ok(Tags::none())
+    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap()];
+        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
+        Ok(buffer.into())
     }
 }

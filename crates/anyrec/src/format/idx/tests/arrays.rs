@@ -46,7 +46,7 @@ fn an_array_in_any_memory_order_is_written_row_major() {
     let turned = rows.view().permuted_axes([2, 0, 1]);
     write_array(&path, &turned, &WriteOptions::default()).unwrap();
     for access in [Access::Mapped, Access::Positional] {
-        let options = OpenOptions { access, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_access(access);
         assert_eq!(read_array::<i32>(&path, &options).unwrap(), turned.into_dyn());
     }
 }

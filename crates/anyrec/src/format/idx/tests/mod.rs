@@ -2,21 +2,31 @@
 
 use super::*;
 use crate::base::{ElementType, ErrorKind, Label, Position, PositionList, Tags};
-use crate::format::{Checksum, Damage, Event, Notice};
+use crate::format::{Damage, Event, Integrity, Notice, WriteOptions};
 use crate::io::{Access, open_file};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::ops::Range;
 
+use crate::format::idx;
+
 mod arrays;
 mod gzip_files;
 mod pairs;
 mod writing;
 
+fn own() -> idx::WriteOptions {
+    idx::WriteOptions::default()
+}
+
+fn with(own: idx::WriteOptions) -> WriteOptions {
+    WriteOptions::default().with(own)
+}
+
 #[derive(Debug, Default, PartialEq)]
 struct Walk {
-    records: Vec<(Position, Range<u64>, Checksum, Vec<u8>)>,
+    records: Vec<(Position, Range<u64>, Integrity, Vec<u8>)>,
     damage: Vec<Damage>,
     notices: Vec<Notice>,
     end: u64,
@@ -77,7 +87,7 @@ fn open(data: &[u8], options: &OpenOptions) -> Reader {
 }
 
 fn options(verify: bool, skip_damage: bool) -> OpenOptions {
-    OpenOptions { verify, skip_damage, ..OpenOptions::default() }
+    OpenOptions::default().with_verify(verify).with_skip_damage(skip_damage)
 }
 
 fn member(data: &[u8]) -> Vec<u8> {
@@ -149,8 +159,7 @@ fn plain_elements_are_lent_where_the_file_is_mapped() {
     assert!(all.contains(&reader.data().unwrap().as_ptr()));
     assert!(all.contains(&reader.view().unwrap().as_ptr()));
     assert_eq!(reader.view().unwrap().shape(), [10, 10]);
-    let positional =
-        Reader::open(&path, &OpenOptions { access: Access::Positional, ..OpenOptions::default() });
+    let positional = Reader::open(&path, &OpenOptions::default().with_access(Access::Positional));
     assert_eq!(positional.unwrap().view().unwrap_err().kind(), ErrorKind::Unsupported);
 }
 

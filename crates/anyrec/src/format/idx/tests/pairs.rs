@@ -3,8 +3,7 @@
 use super::*;
 
 fn write(path: &Path, dtype: ElementType, item_shape: &[u64], records: &[&[u8]]) {
-    let options =
-        WriteOptions { dtype: Some(dtype), item_shape: Some(item_shape.to_vec()), ..WriteOptions::default() };
+    let options = with(own().with_dtype(dtype).with_item_shape(item_shape));
     let mut writer = Writer::create(path, &options).unwrap();
     for record in records {
         writer.append(record).unwrap();
@@ -86,7 +85,7 @@ fn a_dataset_of_images_has_the_labels_beside_it_as_tags() {
     let label = |path: &Path, index| {
         let dataset = crate::open(path)?;
         assert_eq!(dataset.read(0)?.len(), dataset.read(1)?.len());
-        assert_eq!(dataset.stored_tags(index)?.label, None);
+        assert_eq!(dataset.stored_tags_of(index, &dataset.read(index)?)?.label, None);
         Ok(dataset.tags(index)?.label)
     };
     assert_eq!(label(&images, 1).unwrap(), None);
@@ -111,7 +110,7 @@ fn labels_keep_to_their_images_where_damaged_ones_are_left_out() {
     write(&folder.path().join("a-labels-idx1-ubyte"), ElementType::U8, &[], &[&[7], &[9]]);
     let whole = std::fs::read(&images).unwrap();
     std::fs::write(&images, &whole[..whole.len() - 1]).unwrap();
-    let options = OpenOptions { skip_damage: true, ..OpenOptions::default() };
+    let options = OpenOptions::default().with_skip_damage(true);
     let dataset = crate::Dataset::open(&[&images], &options).unwrap();
     assert_eq!(dataset.len().unwrap(), 1);
     assert_eq!(dataset.tags(0).unwrap().label, Some(Label::Scalar(7.0)));

@@ -6,7 +6,7 @@ use super::*;
 fn a_record_of_another_size_is_refused_and_the_rest_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x-idx2-short");
-    let options = WriteOptions { dtype: Some(ElementType::I16), ..WriteOptions::default() };
+    let options = with(own().with_dtype(ElementType::I16));
     let mut writer = Writer::create(&path, &options).unwrap();
     let error = writer.append(&[1, 2, 3]).unwrap_err();
     assert_eq!(error.expected(), Some("a multiple of 2 bytes"));
@@ -29,7 +29,7 @@ fn a_file_without_records_is_whole() {
         [("a", None, vec![0, 0]), ("b.gz", None, vec![0, 0]), ("c.gz", Some(vec![3, 4]), vec![0, 3, 4])]
     {
         let path = folder.path().join(name);
-        let options = WriteOptions { item_shape, ..WriteOptions::default() };
+        let options = with(idx::WriteOptions { item_shape, ..own() });
         Writer::create(&path, &options).unwrap().finish().unwrap();
         let data = std::fs::read(&path).unwrap();
         assert_eq!(open(&data, &OpenOptions::default()).header().shape(), shape);
@@ -49,7 +49,7 @@ fn gzip_goes_by_the_name_unless_told() {
         ("e", None, false),
     ] {
         let path = folder.path().join(name);
-        let mut writer = FORMAT.create(&path, &WriteOptions { gzip, ..WriteOptions::default() }).unwrap();
+        let mut writer = FORMAT.create(&path, &with(idx::WriteOptions { gzip, ..own() })).unwrap();
         writer.append(b"abc", &Tags::none()).unwrap();
         writer.finish().unwrap();
         assert_eq!(is_gzip(&std::fs::read(&path).unwrap()), expected, "{name}");
@@ -91,7 +91,8 @@ fn a_large_gzip_file_is_one_member_with_the_right_checksum() {
 fn tags_and_foreign_settings_are_not_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    let refused = Writer::create(&path, &WriteOptions { max_items: Some(3), ..WriteOptions::default() });
+    let foreign = WriteOptions::default().with(crate::format::mxnet::WriteOptions::default());
+    let refused = Writer::create(&path, &foreign);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     let mut writer = FORMAT.create(&path, &WriteOptions::default()).unwrap();
     writer.append(b"a", &Tags::none().with_label(Label::Scalar(1.0))).unwrap();
@@ -101,7 +102,8 @@ fn tags_and_foreign_settings_are_not_ignored() {
 #[test]
 fn a_file_like_another_has_its_type_and_record_shape() {
     let shape = Content::Shape { dtype: ElementType::F32, shape: vec![9, 2, 3] };
-    let options = FORMAT.options_like(b"", &[Content::Filler, shape]);
+    let options = FORMAT.options_like(b"", &[Content::Filler, shape], &OpenOptions::default());
+    let options: idx::WriteOptions = options.own();
     assert_eq!((options.dtype, options.item_shape), (Some(ElementType::F32), Some(vec![2, 3])));
 }
 
