@@ -123,7 +123,10 @@ def _from(sampler: Iterable[Any], skip: int, order: Order) -> Iterator[Any]:
 
 
 def _random(sampler: RandomSampler, skip: int, order: Order) -> Iterator[int]:
-    """Yields what torch's random sampler yields, starting at a position; its generator ends in the same state."""
+    """Yields what torch's random sampler yields, starting at a position.
+
+    The sampler's generator ends in the same state.
+    """
     count, total = len(sampler.data_source), sampler.num_samples
     generator = _generator(sampler, order)
     if sampler.replacement:
