@@ -170,7 +170,7 @@ def test_an_older_iteration_is_told_that_it_is_over() -> None:
     next(older)
     newer = iter(loader)
     next(newer)
-    with pytest.raises(anyrec.InvalidArgument, match="another iteration"):
+    with pytest.raises(anyrec.InvalidArgument, match="this iterator is stale"):
         next(older)
     del older
     assert len(next(newer)) == 5
