@@ -30,7 +30,8 @@ FIGURES = 62  # room right of the longest bar
 STYLE = """
     text { font-family: system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif; font-size: 12px;
            fill: #57606a }
-    .card { fill: #ffffff; stroke: #d0d7de } .behind { fill: #ffffff } .title { fill: #1f2328; font-weight: 600; font-size: 13px }
+    .card { fill: #ffffff; stroke: #d0d7de } .behind { fill: #ffffff }
+    .title { fill: #1f2328; font-weight: 600; font-size: 13px }
     .peer { fill: #afb8c1 } .ours { fill: #0969da } .name-ours { fill: #0969da; font-weight: 600 }
     .limit { stroke: #bc4c00; stroke-width: 1.5; stroke-dasharray: 4 3 } .limit-text { fill: #bc4c00 }
     @media (prefers-color-scheme: dark) {
@@ -56,7 +57,8 @@ def draw(results: list[dict], about: dict) -> str:
     panels = [(panel, bars(results, *panel[:2])) for panel in PANELS]
     # Two panels to a line; a line is as high as its longer panel.
     heights = [
-        HEAD + STEP * max(len(values) for _, (values, _) in panels[i : i + 2]) for i in range(0, len(panels), 2)
+        HEAD + STEP * max(len(values) for _, (values, _) in panels[i : i + 2])
+        for i in range(0, len(panels), 2)
     ]
     width, height = 2 * PANEL_WIDTH + 3 * GAP, sum(heights) + GAP * len(heights) + 42
     body, top = [], GAP / 2
@@ -93,7 +95,9 @@ def bars(results: list[dict], row: str, work: str) -> tuple[list[tuple[str, floa
     (result,) = (each for each in results if each["id"] == row and each["work"] == work)
     rates = {"anyrec": result["rate"], **result["peers"]}
     # A view that is not looked at is other work than a copy; A4 measures those.
-    values = [(name, rate) for name, rate in rates.items() if rate is not None and not name.endswith(" views")]
+    values = [
+        (name, rate) for name, rate in rates.items() if rate is not None and not name.endswith(" views")
+    ]
     return sorted(values, key=lambda each: -each[1]), result["limit_rate"]
 
 
