@@ -24,7 +24,7 @@ import torch
 from PIL import Image, ImageDraw
 
 CLASSES = ("discs", "squares", "stripes")
-PICTURES = 150
+IMAGES = 150
 """Images per class."""
 BATCH, SIZE = 32, 48
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,25 +35,25 @@ def draw(folder: Path) -> None:
     chance = random.Random(1)
     for name in CLASSES:
         (folder / name).mkdir(parents=True)
-        for number in range(PICTURES):
+        for number in range(IMAGES):
             dark, bright = ([chance.randrange(base, base + 100) for _ in range(3)] for base in (0, 150))
-            picture = Image.new("RGB", (chance.randrange(90, 130), chance.randrange(70, 100)), tuple(dark))
-            pen = ImageDraw.Draw(picture)
+            image = Image.new("RGB", (chance.randrange(90, 130), chance.randrange(70, 100)), tuple(dark))
+            pen = ImageDraw.Draw(image)
             left, top, size = chance.randrange(30), chance.randrange(20), chance.randrange(40, 60)
             if name == "discs":
                 pen.ellipse((left, top, left + size, top + size), tuple(bright))
             elif name == "squares":
                 pen.rectangle((left, top, left + size, top + size), tuple(bright))
             else:
-                for at in range(left - 30, picture.width, 16):
-                    pen.line((at, 0, at + top, picture.height), tuple(bright), 7)
-            picture.save(folder / name / f"{number:03}.jpg", quality=90)
+                for at in range(left - 30, image.width, 16):
+                    pen.line((at, 0, at + top, image.height), tuple(bright), 7)
+            image.save(folder / name / f"{number:03}.jpg", quality=90)
 
 
-def pack(program: str, pictures: Path, prefix: Path) -> Path:
+def pack(program: str, images: Path, prefix: Path) -> Path:
     """Lists the images, with one label per folder, and packs them; returns the `.rec` file."""
-    subprocess.run([program, "im2rec", "--list", "--recursive", prefix, pictures], check=True)
-    subprocess.run([program, "im2rec", "--resize", "64", "--quality", "90", prefix, pictures], check=True)
+    subprocess.run([program, "im2rec", "--list", "--recursive", prefix, images], check=True)
+    subprocess.run([program, "im2rec", "--resize", "64", "--quality", "90", prefix, images], check=True)
     return prefix.with_suffix(".rec")
 
 
@@ -106,7 +106,7 @@ def accuracy(model: torch.nn.Module, path: Path) -> float:
     with torch.no_grad():
         for batch in anyrec.torch.ImageLoader(path, BATCH, SIZE, train=False):
             right += int((model(batch.data).argmax(1) == batch.labels.long()).sum())
-    return right / (PICTURES * len(CLASSES))
+    return right / (IMAGES * len(CLASSES))
 
 
 def main() -> None:
@@ -119,8 +119,8 @@ def main() -> None:
         sys.exit("`anyrec` was not found: build it with `cargo build --release`, or pass --anyrec")
 
     with tempfile.TemporaryDirectory() as scratch:
-        draw(Path(scratch) / "pictures")
-        path = pack(arguments.anyrec, Path(scratch) / "pictures", Path(scratch) / "shapes")
+        draw(Path(scratch) / "images")
+        path = pack(arguments.anyrec, Path(scratch) / "images", Path(scratch) / "shapes")
         expected = Run(path).train(arguments.steps)
 
         checkpoint = Path(scratch) / "checkpoint.pt"

@@ -170,13 +170,13 @@ class ImageRecordIter:
 
     >>> import numpy as np
     >>> from anyrec import mxnet
-    >>> with mxnet.MXRecordIO("pictures.rec", "w") as record:
+    >>> with mxnet.MXRecordIO("images.rec", "w") as record:
     ...     for i in range(5):
-    ...         picture = np.full((40, 50, 3), i, np.uint8)
+    ...         image = np.full((40, 50, 3), i, np.uint8)
     ...         header = mxnet.IRHeader(flag=0, label=i / 2, id=100 + i, id2=0)
-    ...         record.write(mxnet.pack_img(header, picture, img_fmt=".png", quality=3))
+    ...         record.write(mxnet.pack_img(header, image, img_fmt=".png", quality=3))
     >>> batches = mxnet.ImageRecordIter(
-    ...     path_imgrec="pictures.rec", data_shape=(3, 32, 32), batch_size=2, mean_r=1, scale=10
+    ...     path_imgrec="images.rec", data_shape=(3, 32, 32), batch_size=2, mean_r=1, scale=10
     ... )
     >>> for batch in batches:
     ...     print(batch.data[0][:, 0, 0, 0], batch.label[0], batch.index, batch.pad)
