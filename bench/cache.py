@@ -1,4 +1,4 @@
-"""The page cache: files read into it, dropped from it, and looked for in it."""
+"""The page cache: loads files into it, drops them from it, and checks what is in it."""
 
 import ctypes
 import mmap
@@ -9,12 +9,12 @@ PAGE = mmap.PAGESIZE
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file, or the files of the folder."""
+    """Returns the file, or the files in the folder."""
     return [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
 
 
 def warm(path: Path) -> None:
-    """Reads every byte, so that what is measured next finds it in memory."""
+    """Reads every byte, so that the next measurement finds it in memory."""
     buffer = bytearray(1 << 20)
     for each in files_of(path):
         with open(each, "rb", buffering=0) as file:
@@ -23,7 +23,7 @@ def warm(path: Path) -> None:
 
 
 def drop(path: Path) -> float:
-    """Takes a file's pages out of the cache; gives the part of it that stayed."""
+    """Drops a file's pages from the cache; returns the fraction that stayed."""
     for each in files_of(path):
         descriptor = os.open(each, os.O_RDONLY)
         try:
@@ -35,7 +35,7 @@ def drop(path: Path) -> float:
 
 
 def make_room(folder: Path, size: int) -> None:
-    """Leaves so much memory free that a new file of that size costs no reclaiming of old pages."""
+    """Frees enough memory that writing a new file of that size need not reclaim old pages."""
     path = folder / "room"
     chunk = bytes(1 << 20)
     with open(path, "wb", buffering=0) as file:
@@ -45,7 +45,7 @@ def make_room(folder: Path, size: int) -> None:
 
 
 def resident(path: Path) -> float:
-    """The part of a file's pages that is in the cache."""
+    """Returns the fraction of a file's pages that is in the cache."""
     inside = pages = 0
     for each in files_of(path):
         size = each.stat().st_size

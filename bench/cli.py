@@ -4,16 +4,15 @@
     cargo build --release
     python3 bench/cli.py [--size 2G] [--folder DIR] [--binary PATH] [--json FILE]
 
-Makes an FFRecord file with anyrec's own writer, reads it once so that it is cached, and measures
-`cat FILE > /dev/null` beside `anyrec verify` and `anyrec convert`, each in a process of its own
-under GNU time (Debian's package `time`). What is compared is the fastest of several runs. Exits
-with 1 if a bound is missed:
+Makes an FFRecord file with anyrec's own writer and reads it once to cache it. Then measures `cat FILE >
+/dev/null`, `anyrec verify` and `anyrec convert`, each in its own process under GNU time (Debian's package
+`time`), and compares the fastest of several runs. Exits with 1 if a bound is missed:
 
-- verify runs at no less than half the rate of cat;
+- verify runs at half the rate of cat or more;
 - the peak memory of convert stays under 300 MB.
 
-Needs three times the file's size on the disk and, to measure anything but the disk, as much memory.
-Python's standard library only.
+Needs three times the file's size on the disk and, to measure more than the disk, as much memory. Uses
+only Python's standard library.
 """
 
 import argparse
@@ -50,9 +49,9 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--size", default="2G", help="size of the file: 512M, 2G (default 2G)")
-    parser.add_argument("--folder", help="where the files are made (default: the temporary folder)")
+    parser.add_argument("--folder", help="folder for the files (default: the temporary folder)")
     parser.add_argument("--binary", default=os.path.join(ROOT, "target", "release", "anyrec"))
-    parser.add_argument("--runs", type=int, default=5, help="the fastest of so many runs counts")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs, of which the fastest counts")
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     return parser.parse_args()
 
@@ -75,7 +74,7 @@ def measure(arguments, folder):
     timed(commands["cat"])
     runs = {}
     for name, command in commands.items():
-        # Converting waits for the disk to take two gigabytes: fewer rounds tell enough.
+        # Converting waits for the disk to write two gigabytes; fewer rounds are enough.
         rounds = arguments.runs if name in ("cat", "verify") else min(arguments.runs, 2)
         best = min((timed(command) for _ in range(rounds)), key=lambda run: run["wall"])
         best["rate"] = size / max(best["wall"], 0.01)
@@ -100,7 +99,7 @@ def measure(arguments, folder):
 
 
 def make_file(binary, size, folder):
-    """An .ffr of that size: bytes that do not compress, no two records alike."""
+    """Makes an .ffr file of that size, of incompressible bytes, with no two records alike."""
     count = max(size // RECORD, 1)
     array = os.path.join(folder, "made-idx2-ubyte")
     path = os.path.join(folder, "made.ffr")
@@ -116,7 +115,7 @@ def make_file(binary, size, folder):
 
 
 def timed(command):
-    """Runs a command under GNU time: seconds on the clock and of the processor, peak memory."""
+    """Runs a command under GNU time; returns wall time, processor time and peak memory."""
     result = subprocess.run(
         [TIME, "-v", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
     )

@@ -1,8 +1,8 @@
 """The records that every contestant stores: made from a seed, the same on every machine.
 
-A record is a slice of one long stretch of noise (or of text), so that any of them can be made at
-once and none has to be kept. Only integer arithmetic is used: NumPy's generators may change from
-version to version, and contestants run with different ones.
+A record is a slice of one long run of noise (or of text), so that any record can be made directly and
+none has to be kept. Only integer arithmetic is used: NumPy's generators may change between versions, and
+contestants run with different ones.
 """
 
 import functools
@@ -17,14 +17,14 @@ SOURCE_BYTES = 32 << 20
 IMAGE_BATCH = 64
 IMAGE_SIZE = 224
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
-"""What pictures are normalised with, of values up to 255."""
+"""What images are normalised with, for values up to 255."""
 TIMES_OVER = 4
-"""How often the image rows' photos are stored, so that an epoch is not over at once."""
+"""How often the image rows' photos are stored, so that an epoch is long enough."""
 
 
 @dataclass(frozen=True)
 class Set:
-    """One set of records, as a small plain description."""
+    """A description of one set of records."""
 
     name: str
     count: int
@@ -55,7 +55,7 @@ class Records:
 
     @functools.cached_property
     def _source(self) -> bytes:
-        """Made when a record is first looked at: who only scans a file need not wait for it."""
+        """Made when a record is first accessed, so that a scan need not wait for it."""
         return text() if self.set.text else noise()
 
     def __len__(self) -> int:
@@ -72,23 +72,23 @@ class Records:
 
     @functools.cached_property
     def total(self) -> int:
-        """Bytes of all records."""
+        """Total bytes of all records."""
         return int(self.sizes.sum())
 
     def batches(self, seed: int) -> np.ndarray:
-        """All records in a random order, cut into batches: one row a batch."""
+        """Returns all records in a random order, divided into batches: one row per batch."""
         order = np.argsort(mixed(np.arange(self.set.count, dtype=np.uint64), 100 + seed), kind="stable")
         whole = self.set.count // BATCH * BATCH
         return order[:whole].reshape(-1, BATCH)
 
     def pool(self) -> list[bytes]:
-        """Some of the records, kept in memory: what writers are fed with, again and again."""
+        """Returns some of the records, kept in memory, which writers write repeatedly."""
         some = 1_000 if self.set.largest > 10_000 else 20_000
         return [self[number] for number in range(min(some, len(self)))]
 
 
 def mixed(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """SplitMix64 of every number: looks random, and never changes."""
+    """SplitMix64 of every number: looks random and never changes."""
     with np.errstate(over="ignore"):
         value = (numbers + np.uint64(seed * 0x1_0000_0000 + 1)) * np.uint64(0x9E3779B97F4A7C15)
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -98,13 +98,13 @@ def mixed(numbers: np.ndarray, seed: int) -> np.ndarray:
 
 @functools.cache
 def noise() -> bytes:
-    """Bytes that do not compress."""
+    """Incompressible bytes."""
     return random.Random(20261).randbytes(SOURCE_BYTES)
 
 
 @functools.cache
 def text() -> bytes:
-    """Words, frequent and rare ones, that compress about as prose does."""
+    """Frequent and rare words that compress about as well as prose."""
     generator = random.Random(20262)
     words = [generator.randbytes(generator.randrange(1, 6)).hex().encode() for _ in range(8192)]
     picked = [words[int(len(words) * generator.random() ** 3)] for _ in range(SOURCE_BYTES // 6)]

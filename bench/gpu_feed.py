@@ -2,31 +2,31 @@
 """How well a GPU is fed: ResNet-50 trained from a `.rec` file of photos, on a machine with a GPU.
 
     python3 bench/gpu_feed.py --photos FOLDER --folder /dev/shm --json FILE
-    python3 bench/gpu_feed.py --plot FILE            # draws FILE's figures beside it, as SVG
+    python3 bench/gpu_feed.py --plot FILE            # draws FILE's figures as SVG next to it
 
-Needs torch with CUDA, torchvision and the anyrec wheel; the plot needs matplotlib and can be drawn
-elsewhere. FOLDER has photos (`bench/photos.py` makes them); they are stored again and again until the
+Needs torch with CUDA, torchvision and the anyrec wheel. The plot needs matplotlib and can be drawn on
+another machine. FOLDER has photos (`bench/photos.py` makes them), which are stored repeatedly until the
 file has `--images` records.
 
 The model is torchvision's ResNet-50 in channels-last memory under bfloat16 autocast, with SGD, in
-batches of 256. All feeders do the same to a picture: a random-resized-crop of 224, a flip, and
-normalising. They take turns, several times, and a figure is the median of its turns:
+batches of 256. All feeders apply the same steps to an image: a random-resized-crop of 224, a flip, and
+normalisation. They take turns several times, and a figure is the median of its turns:
 
-- synthetic: one batch that lies on the GPU, again and again: what the GPU can do;
-- anyrec: `anyrec.torch.ImageLoader` with 16 threads and pinned batches, of float32 in NCHW order as
-  torch's loader gives, and of bfloat16 in NHWC order, the form in which the GPU computes;
+- synthetic: one batch on the GPU, reused: what the GPU can do;
+- anyrec: `anyrec.torch.ImageLoader` with 16 threads and pinned batches, of float32 in NCHW order like
+  torch's loader, and of bfloat16 in NHWC order, in which the GPU computes;
 - torch: a `DataLoader` of 16 worker processes and pinned batches over `anyrec.torch.Dataset`, decoding
   by torchvision.io or by Pillow, with torchvision's transforms.
 
-What is measured, after some steps that do not count and drain what was made ahead:
+After some warm-up steps, which use up prefetched batches, these are measured:
 
-- images a second, by the clock, from one synchronisation with the GPU to the next;
-- the share of that time the GPU waits: CUDA events are recorded in front of every step (after its
-  batch has come, before it is copied) and behind it. Steps are queued without waiting for them, so
-  from the end of a step to the beginning of the next nothing passes on the GPU if the batch was there
-  in time. What does pass is waiting. Copying a batch to the GPU counts as work;
-- the share of the time that Python is blocked in `next()`. It may be large while the GPU never
-  waits, as the GPU is behind by what is queued.
+- images per second of wall time, from one synchronisation with the GPU to the next;
+- the fraction of that time in which the GPU waits. CUDA events are recorded before every step (after its
+  batch has arrived, before it is copied) and after it. Steps are queued without waiting for them, so on
+  the GPU no time passes between two steps if the batch arrived in time. Any time that does pass is
+  waiting. Copying a batch to the GPU counts as work;
+- the fraction of time in which Python is blocked in `next()`. It may be large although the GPU never
+  waits, because steps are queued.
 """
 
 import argparse
@@ -41,8 +41,8 @@ from pathlib import Path
 BATCH, SIZE = 256, 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM_UP = 48
-"""Steps before it counts. Sixteen workers finish their first batches at about the same time, and only
-little by little get out of step; and two batches of each may be ready."""
+"""Warm-up steps. Sixteen workers finish their first batches at about the same time and only gradually get out of
+step, and two batches of each may be ready."""
 
 
 def main():
@@ -66,14 +66,14 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--photos", type=Path, help="the folder of the photos")
-    parser.add_argument("--folder", type=Path, help="where the file is made (the temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for the file (default: the temporary folder)")
     parser.add_argument("--images", type=int, default=25_600, help="records of the file (25,600: 2.5 GB)")
-    parser.add_argument("--workers", type=int, default=16, help="threads of anyrec, processes of torch")
-    parser.add_argument("--steps", type=int, default=96, help="of every turn")
-    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="steps of every turn before it counts")
+    parser.add_argument("--workers", type=int, default=16, help="threads for anyrec, processes for torch")
+    parser.add_argument("--steps", type=int, default=96, help="measured steps per turn")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="warm-up steps per turn")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--only", help="feeders whose names begin with one of these words, by commas")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--only", help="only feeders whose names begin with one of these words, separated by commas")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="only draw the figures of this file")
     arguments = parser.parse_args()
     if not arguments.plot and not (arguments.photos and any(arguments.photos.glob("*.jpg"))):
@@ -92,13 +92,13 @@ def check_machine():
     try:
         import anyrec.torch
     except ImportError as missing:
-        sys.exit(f"gpu_feed: {missing.name} is not installed; `cargo xtask wheel` makes it")
+        sys.exit(f"gpu_feed: {missing.name} is not installed; `cargo xtask wheel` builds it")
     if not hasattr(anyrec.torch, "ImageLoader"):
         sys.exit("gpu_feed: this anyrec has no ImageLoader yet")
 
 
 def make_file(path, folder, count):
-    """A `.rec` file of so many photos, labelled by which photo it is."""
+    """Makes a `.rec` file of this many photos, each labelled with its number."""
     import anyrec
 
     photos = [photo.read_bytes() for photo in sorted(folder.glob("*.jpg"))]
@@ -109,7 +109,7 @@ def make_file(path, folder, count):
     return path
 
 
-# The feeders: batches without end, as (images, labels) on the GPU, the images in NCHW order
+# The feeders: endless batches of (images, labels) on the GPU, the images in NCHW order
 
 
 def synthetic(path, workers):
@@ -164,7 +164,7 @@ def torch_batches(path, workers, decode):
 
 
 class Sample:
-    """Makes a picture, ready for training, and its label of a record; in a worker."""
+    """Converts a record to an image, ready for training, and its label; in a worker."""
 
     def __init__(self, decode):
         import torch
@@ -211,7 +211,7 @@ FEEDERS = {
 
 
 def measure_all(path, arguments):
-    """Every feeder in turn, several times over."""
+    """Runs every feeder in turn, several times."""
     import anyrec
     import machine
     import torch
@@ -222,7 +222,7 @@ def measure_all(path, arguments):
     samples = {name: [] for name in chosen}
     step = training_step()
     for repetition, (name, feeder) in itertools.product(range(arguments.repetitions), chosen.items()):
-        # Made and ended within a turn: nobody's threads and workers are there beside another's.
+        # Created and closed within a turn, so that no two feeders' threads and workers run at once.
         batches = feeder(path, arguments.workers)
         take(step, batches, arguments.warm_up)
         found = take(step, batches, arguments.steps)
@@ -243,7 +243,7 @@ def measure_all(path, arguments):
 
 
 def training_step():
-    """ResNet-50 and SGD; gives the function that trains it with a batch."""
+    """Creates ResNet-50 and SGD; returns the function that trains it with a batch."""
     import torch
     import torchvision
 
@@ -265,7 +265,7 @@ def training_step():
 
 
 def take(step, batches, count):
-    """Trains so many steps; gives the rate, and how much of the time was spent waiting."""
+    """Trains this many steps; returns the rate, and the fraction of time spent waiting."""
     import torch
 
     events = []
@@ -297,7 +297,7 @@ def take(step, batches, count):
 
 
 def draw(results, path):
-    """A bar a feeder, with the share of time that the GPU waits for it."""
+    """Draws one bar per feeder, with the fraction of time that the GPU waits for it."""
     import machine
     import matplotlib
 

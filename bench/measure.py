@@ -1,8 +1,8 @@
-"""How each kind of work is timed: the same lines for every contestant.
+"""How each kind of work is timed: the same code for every contestant.
 
-A task is a small dictionary from the harness (`rows.py` has its fields); a result has `seconds`,
-`bytes` and `records` of what was done in them, and sometimes more. What a contestant delivers is
-compared with what it was given, outside the timed part.
+A task is a small dictionary from the harness (`rows.py` has its fields); a result has `seconds`, the
+`bytes` and `records` processed in them, and sometimes more. What a contestant returns is compared with
+what was stored, outside the timed part.
 """
 
 import itertools
@@ -17,11 +17,11 @@ import numpy as np
 from data import IMAGE_BATCH, IMAGE_SIZE
 
 NOT_READ = 0.02
-"""The part of a file that may be in memory when it is to be cold."""
+"""The fraction of a file that may be in memory when it is measured cold."""
 
 
 def prepare(peer, task, records):
-    """Stores the task's records in the contestant's own form, unless that was done before."""
+    """Stores the task's records in the contestant's own format, unless that was done before."""
     path = place(peer, task)
     stamp = path.with_name(path.name + ".done")
     if not stamp.exists() and not getattr(peer, "shares_files", False):
@@ -32,14 +32,14 @@ def prepare(peer, task, records):
 
 
 def random(peer, task, records):
-    """Random batches, whole passes over all records."""
+    """Random batches, in whole passes over all records."""
     path = place(peer, task)
     cache.warm(path)
     file = peer.open(path, **task["options"])
     batches = records.batches(task["seed"])
     keys = [peer.keys(batch) for batch in batches]
     check(peer, file, keys[0], batches[0], records)
-    # Once before it counts: the first look at a mapped page costs more than the next.
+    # A warm-up pass: the first access to a mapped page costs more than later ones.
     passes(peer, file, keys, 0, task["minimum"])
     done, seconds = passes(peer, file, keys, task["minimum"], task["maximum"])
     peer.close(file)
@@ -47,13 +47,13 @@ def random(peer, task, records):
 
 
 def passes(peer, file, keys, minimum, maximum):
-    """Reads all batches, again and again; gives how many were read and in which time."""
+    """Reads all batches repeatedly; returns how many were read, and in which time."""
     read = peer.read
     rounds = itertools.cycle(keys)
     done, seconds = 0, 0.0
     start = time.perf_counter()
     while seconds < maximum and (done < len(keys) or seconds < minimum):
-        # A batch is held until the next is there, as in a training loop.
+        # A batch is kept until the next one arrives, as in a training loop.
         held = read(file, next(rounds))  # noqa: F841
         done += 1
         seconds = time.perf_counter() - start
@@ -61,7 +61,7 @@ def passes(peer, file, keys, minimum, maximum):
 
 
 def cold(peer, task, records):
-    """The same with a file that is not in memory; every batch once."""
+    """The same with a file that is not in memory; each batch is read once."""
     path = place(peer, task)
     before = cache.drop(path)
     if before > NOT_READ:
@@ -82,7 +82,7 @@ def cold(peer, task, records):
 
 
 def scan(peer, task, records):
-    """All records, front to back, each looked at by nobody."""
+    """All records in order; their bytes are not accessed."""
     path = place(peer, task)
     cache.warm(path)
     options = task["options"]
@@ -101,12 +101,12 @@ def scan(peer, task, records):
             some = min(step, count - done % count)
             for _ in itertools.islice(items, some - 1):
                 pass
-            # The last one by name: it would raise if there were fewer.
+            # The last one, by number: this raises if there are fewer.
             next(items)
             done += some
         seconds = time.perf_counter() - start
     if done % count == 0 and next(items, None) is not None:
-        raise RuntimeError("the scan gave too many records")
+        raise RuntimeError("the scan returned too many records")
     peer.close(file)
     passes, part = divmod(done, count)
     bytes_done = passes * records.total + int(records.sizes[:part].sum())
@@ -132,7 +132,7 @@ def open_one(peer, task, records):
 
 
 def write(peer, task, records):
-    """Records to a new file in the page cache, up to and with closing it."""
+    """Writes records to a new file in the page cache, including closing it."""
     folder = emptied(Path(task["folder"]) / "written")
     output = peer.path(folder, task["data"], **task["options"])
     pool = records.pool()
@@ -155,19 +155,19 @@ def write(peer, task, records):
 
 
 def epoch(peer, task, records):
-    """Shuffled epochs, every page of every batch touched by the consumer."""
+    """Shuffled epochs; the consumer touches every page of every batch."""
     path = place(peer, task)
     cache.warm(path)
     batches = peer.epoch(path, **task["options"])
-    # Before it counts, workers and threads have started, and what is read ahead at most when the
-    # consumer is held up has found its memory: that is had once, not in every epoch.
+    # A warm-up: workers and threads start, and the memory for reading ahead is allocated. That happens
+    # once, not in every epoch.
     epochs(peer, batches, task["minimum"])
     held, done, seconds = epochs(peer, batches, task["maximum"])
     return {"seconds": seconds, "bytes": held, "records": done}
 
 
 def epochs(peer, batches, minimum):
-    """Whole epochs for some time: bytes, records and seconds."""
+    """Runs whole epochs for some time; returns bytes, records and seconds."""
     held = done = 0
     seconds = 0.0
     start = time.perf_counter()
@@ -180,8 +180,8 @@ def epochs(peer, batches, minimum):
 
 
 def resume(peer, task, records):
-    """From asking for a step to having its batch, the shortest of many tries: what it takes to wake a
-    thread differs twofold from one moment to the next, whatever the step."""
+    """The time from seeking a step to receiving its batch, the shortest of many tries: the time to wake a
+    thread varies by a factor of two, whatever the step."""
     path = place(peer, task)
     cache.warm(path)
     first_batch = peer.resume(path, **{k: v for k, v in task["options"].items() if k != "step"})
@@ -224,13 +224,13 @@ def array(peer, task, records):
 
 
 def images(peer, task, records):
-    """Photos as finished batches, one after the other, through the ends of epochs."""
+    """Photos as finished batches, one after the other, across epochs."""
     options = {name: Path(value) if name in ("path", "folder") else value for name, value in task["options"].items()}
     for path in (options[name] for name in ("path", "folder") if name in options):
         cache.warm(path)
     batches = peer.images(**options)
     check_images(peer.as_array(next(batches)))
-    # What was made ahead meanwhile does not count: for a while batches are taken as fast as they come.
+    # A warm-up, which uses up the batches that were prepared ahead.
     take(batches, task["seconds"] / 2)
     done, seconds = take(batches, task["seconds"])
     batches.close()
@@ -238,7 +238,7 @@ def images(peer, task, records):
 
 
 def take(batches, minimum):
-    """Takes batches for so long; gives how many there were and in which time."""
+    """Takes batches for this long; returns how many there were, and in which time."""
     done, seconds = 0, 0.0
     start = time.perf_counter()
     while seconds < minimum:
@@ -249,7 +249,7 @@ def take(batches, minimum):
 
 
 def check_images(found):
-    """A batch is what all contestants have to make of the photos."""
+    """Checks that a batch is what every contestant has to make of the photos."""
     wanted = (IMAGE_BATCH, 3, IMAGE_SIZE, IMAGE_SIZE)
     if found.shape != wanted or found.dtype != np.float32:
         raise RuntimeError(f"a batch is {found.dtype} of {found.shape} instead of float32 of {wanted}")
@@ -268,14 +268,14 @@ def place(peer, task):
 
 
 def check(peer, file, keys, batch, records):
-    """What is delivered is what was stored."""
+    """Checks that a batch equals what was stored."""
     delivered = peer.as_bytes(peer.read(file, keys))
     if delivered != [records[number] for number in batch.tolist()]:
         raise RuntimeError("the batch is not what was stored")
 
 
 def amount(task, records, batches, done):
-    """What so many batches hold: bytes, records and, where they come in blocks, distinct blocks."""
+    """Returns what these batches hold: bytes, records and, if they come in blocks, distinct blocks."""
 
     def of_all(each):
         passes, part = divmod(done, len(batches))
@@ -288,7 +288,7 @@ def amount(task, records, batches, done):
 
 
 def emptied(folder):
-    """The folder, with nothing in it."""
+    """Returns the folder, emptied."""
     remove(folder)
     folder.mkdir()
     return folder
@@ -302,7 +302,7 @@ def remove(path):
 
 
 def anonymous() -> int:
-    """Bytes of this process's anonymous memory that are in use."""
+    """Returns the bytes of anonymous memory that this process uses."""
     with open("/proc/self/status", encoding="ascii") as status:
         return int(re.search(r"^RssAnon:\s+(\d+) kB$", status.read(), re.MULTILINE).group(1)) * 1024
 
@@ -321,7 +321,7 @@ class Peak:
             self._highest = max(self._highest, anonymous())
 
     def stop(self) -> int:
-        """What was added at most."""
+        """Returns the most that was added."""
         self._over.set()
         self._watcher.join()
         return max(self._highest, anonymous()) - self._before

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs one contestant: `python bench/peer.py NAME`.
 
-A line of JSON on standard input is a task, a line on standard output its result or `{"error": ...}`.
-The first line says which version of the library this is.
+Each line of JSON on standard input is a task. Each line on standard output is its result or `{"error":
+...}`. The first line gives the version of the library.
 """
 
 import importlib
@@ -19,7 +19,7 @@ DISTRIBUTIONS = {"dali": "nvidia-dali-cuda120", "lance": "pylance", "streaming":
 
 
 def main():
-    # What libraries print must not get between the answers.
+    # What libraries print must not be mixed with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     name = sys.argv[1]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Photos for the image rows: natural pictures of 500x375, JPEG quality 90, 4:2:0, about 100 KB each.
+"""Photos for the image rows: natural images of 500x375, JPEG quality 90, 4:2:0, about 100 KB each.
 
     python3 bench/photos.py FOLDER [--count 640]
 
-No package is a set of such photos. So they are cut out of photographs that packages of Debian and
-PyPI carry for other purposes: at several scales, always reduced and never enlarged, and
-sharpened afterwards as a camera or a photo site does. A cut whose file would not be between 80 and
-130 KB is thrown away for another one, which leaves out sky and water rather than making anything up.
-What is cut comes from a seed: with one version of Pillow the files are the same everywhere.
+No package provides such a set, so they are cropped from photographs that packages of Debian and PyPI
+contain for other purposes. The crops have several scales, are always reduced and never enlarged, and are
+sharpened afterwards as a camera or a photo site does. A crop whose file is not between 80 and 130 KB is
+replaced by another one, which avoids sky and water without inventing detail. The crops come from a seed:
+with one version of Pillow the files are the same everywhere.
 """
 
 import argparse
@@ -40,9 +40,9 @@ class Source:
     path: str
     digest: str
     reduced: tuple[float, float]
-    """How much it may be reduced, so that its cuts are full of detail."""
+    """How much it may be reduced, so that its crops are full of detail."""
     often: int = 1
-    """How often its turn comes: large photographs have more to cut out, and more detail."""
+    """How often it is used: large photographs yield more crops, with more detail."""
 
 
 BACKGROUNDS = "usr/share/backgrounds"
@@ -70,11 +70,11 @@ SOURCES = [
 
 
 class CannotFetch(Exception):
-    """The photographs are not to be had; the reason is for the reader of the table."""
+    """The photographs are not available; the reason is shown in the table."""
 
 
 def photos(folder: Path, count: int = COUNT) -> list[Path]:
-    """The first `count` photos; those that are not there yet are made."""
+    """Returns the first `count` photos; makes those that do not exist yet."""
     import PIL
     from PIL import Image
 
@@ -119,24 +119,24 @@ def cut(picture, source: Source, chance: random.Random) -> bytes:
         found.save(file, "JPEG", quality=QUALITY, subsampling="4:2:0")
         if SMALLEST <= len(file.getvalue()) <= LARGEST:
             return file.getvalue()
-    raise RuntimeError(f"{source.path} has no part that makes a file of {SMALLEST} to {LARGEST} bytes")
+    raise RuntimeError(f"{source.path} has no part that gives a file of {SMALLEST} to {LARGEST} bytes")
 
 
 def fetch(folder: Path) -> list[Path]:
-    """The photographs themselves, out of their packages."""
+    """Returns the photographs from their packages."""
     folder.mkdir(parents=True, exist_ok=True)
     places = [folder / f"{source.digest[:16]}{Path(source.path).suffix}" for source in SOURCES]
     for source, place in zip(SOURCES, places, strict=True):
         if not place.exists():
             for other, data in unpack(source.origin, source.package).items():
                 if hashlib.sha256(data).hexdigest() != other.digest:
-                    raise CannotFetch(f"{other.path} of {other.package} is another picture than expected")
+                    raise CannotFetch(f"{other.path} of {other.package} is not the expected image")
                 places[SOURCES.index(other)].write_bytes(data)
     return places
 
 
 def unpack(origin: str, package: str) -> dict[Source, bytes]:
-    """Downloads a package, without installing it; gives its photographs."""
+    """Downloads a package without installing it; returns its photographs."""
     wanted = [source for source in SOURCES if source.package == package]
     with tempfile.TemporaryDirectory() as scratch:
         if origin == "debian":
@@ -152,9 +152,9 @@ def run(words: list[str], folder: str) -> None:
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise CannotFetch(f"there is no {words[0]} here, which fetches {words[-1]}") from None
+        raise CannotFetch(f"{words[0]} is missing, which fetches {words[-1]}") from None
     if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise CannotFetch(f"{words[-1]} could not be downloaded: {reason}")
 
 

@@ -1,4 +1,4 @@
-"""Bars for the documentation: every contestant's rate as a part of the limit's."""
+"""Bar charts for the documentation: every contestant's rate as a fraction of the limit's."""
 
 import matplotlib
 
@@ -10,9 +10,9 @@ OURS, PEER = "#2b6cb0", "#a0aec0"
 
 
 def draw(results, about, folder):
-    """One SVG for every group of rows: A.svg, B.svg, ..."""
+    """Draws one SVG per group of rows: A.svg, B.svg, ..."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Without these two, every run would write another file.
+    # Without these two, every run would write a different file.
     plt.rcParams["svg.hashsalt"] = "anyrec"
     plt.rcParams["svg.fonttype"] = "none"
     for group in dict.fromkeys(result["id"][0] for result in results):
@@ -23,7 +23,7 @@ def draw(results, about, folder):
 
 
 def bars_of(result):
-    """A row's title and its bars: (name, rate over the limit's, or over the best peer's)."""
+    """Returns a row's title and its bars: (name, rate divided by the limit's, or by the best peer's)."""
     rates = {"anyrec": result["rate"], **result["peers"]}
     rates = {name: rate for name, rate in rates.items() if rate is not None}
     others = [rate for name, rate in rates.items() if name != "anyrec"]

@@ -1,4 +1,4 @@
-"""The results as text."""
+"""Prints the results as text."""
 
 import sys
 
@@ -6,14 +6,14 @@ import machine
 
 
 def show_progress(id, results):
-    """A line for every row of an id that was just measured."""
+    """Prints one line per row of an id that was just measured."""
     for result in results:
         if result["id"] == id:
             print(f"{id} {result['work']}: {amount(result['rate'], result['unit'])}", file=sys.stderr)
 
 
 def print_all(results, about):
-    """The whole table, and below it why figures are missing."""
+    """Prints the whole table, and the reasons for missing figures."""
     for result in results:
         unit = result["unit"]
         print(f"{result['id']}  {result['work']}")
@@ -48,7 +48,7 @@ def over(rate, base):
 
 
 def amount(rate, unit):
-    """A rate as a person reads it."""
+    """Formats a rate for people."""
     if rate is None:
         return "-"
     if unit == "MB":

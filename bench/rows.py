@@ -1,7 +1,7 @@
 """What is measured: the rows, who takes part in each, and what anyrec must reach.
 
-A row is one line of the result. Rows of one id are measured together: every contestant that any of
-them names runs once a repetition, one after the other.
+A row is one line of the result. Rows of one id are measured together: every contestant that any of them
+names runs once per repetition, one after the other.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ STORES = ("array_record", "datasets", "lance", "lmdb", "streaming")
 
 @dataclass(frozen=True)
 class Contestant:
-    """Someone who does a row's work, and with which options."""
+    """A contestant that does a row's work, and its options."""
 
     peer: str
     options: tuple[tuple[str, Any], ...] = ()
@@ -34,7 +34,7 @@ def by(peer: str, name: str = "", **options: Any) -> Contestant:
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on one of a row's figures; `met` gives None where it could not be measured."""
+    """A bound on one of a row's figures; `met` returns None if it could not be measured."""
 
     text: str
     met: Callable[[dict, list[dict]], bool | None]
@@ -56,7 +56,7 @@ class Row:
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the task."""
     fresh: bool = False
-    """Each time in a process of its own."""
+    """Whether each repetition runs in a new process."""
 
     def everyone(self) -> list[Contestant]:
         first = [self.limit] if self.limit else []
@@ -112,10 +112,10 @@ def rates(row: dict) -> list[float]:
 
 
 def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Row]:
-    """All rows, in the order of the issues' tables.
+    """Returns all rows, in order.
 
-    `arrays` has the paths of the IDX files; `photos` the `.rec` file of the photos, the folder of
-    the files themselves, and how many of these count.
+    `arrays` has the paths of the IDX files. `photos` has the `.rec` file of the photos, the folder of the
+    files themselves, and how many of these count.
     """
     stores = tuple(by(name) for name in STORES)
     views = by("lmdb", "lmdb views", views=True)
@@ -179,7 +179,7 @@ def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Ro
               extra=blocks, targets=(target,))
           for threads, shown, target in (
               (1, "1 thread", over_limit(0.8)),
-              # What a second core gives differs from run to run: 1.2 to 1.65 were seen.
+              # The gain from a second core varies between runs: 1.2 to 1.65 were seen.
               (2, "2 threads", over_row(1.3, "B4", "GRAIL zstd, scan in Batches of 256, 1 thread")))),
         Row("B4", "GRAIL zstd, random items of 100 blocks, 1 thread", "random", "T", "blocks/s",
             ours=by("anyrec", format="zstd", threads=1), limit=by("limit", do="zstd"), extra=blocks,
@@ -189,7 +189,8 @@ def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Ro
             limit=by("numpy", "numpy.fromfile", path=arrays["large"]), targets=(over_limit(0.9),)),
         Row("C1", "idx3, mapped", "array", "", "1/s",
             ours=by("anyrec", path=arrays["large"], mapped=True),
-            # A file up to a thousand times as large: what grew with its size would be far below that.
+            # The file is up to a thousand times as large; work that grows with the size would be far
+            # below this bound.
             limit=by("anyrec", "mapped, 1 MB", path=arrays["small"], mapped=True), targets=(over_limit(0.5),)),
         Row("C1", "Fashion-MNIST, gzip", "array", "", "bytes/s",
             ours=by("anyrec", path=FASHION_MNIST),

@@ -70,11 +70,11 @@ def parse_arguments():
         return name, value
 
     parser = argparse.ArgumentParser(prog="cargo xtask bench", description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true", help="small data: under three minutes, and rougher")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--quick", action="store_true", help="small data: under three minutes, rougher figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="draw SVG plots into this folder")
-    parser.add_argument("--only", type=lambda text: set(text.split(",")), metavar="A1,B2", help="these rows only")
-    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="figures are medians of so many")
+    parser.add_argument("--only", type=lambda text: set(text.split(",")), metavar="A1,B2", help="only these rows")
+    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="figures are medians of this many")
     # From xtask:
     parser.add_argument("--data", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--limit", required=True, help=argparse.SUPPRESS)
@@ -84,7 +84,7 @@ def parse_arguments():
 
 
 def make_place(folder, chosen_sets):
-    """The folder of the files, emptied if they were made for other records."""
+    """Returns the folder of the files, emptied if they were made for other records."""
     wanted = json.dumps({name: dataclasses.asdict(each) for name, each in chosen_sets.items()}, indent=1)
     stamp = folder / "sets.json"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -94,7 +94,7 @@ def make_place(folder, chosen_sets):
 
 
 def make_arrays(folder, quick):
-    """IDX files of three dimensions: a large one and one of a megabyte."""
+    """Makes IDX files of three dimensions: a large one and one of a megabyte."""
     paths = {}
     for name, megabytes in (("large", 128 if quick else 1024), ("small", 1)):
         path = folder / f"{name}-idx3-ubyte"
@@ -110,7 +110,8 @@ def make_arrays(folder, quick):
 
 
 def make_photos(path, folder, count):
-    """The photos, and a `.rec` file that has all of them several times; gives the reason if that fails."""
+    """Makes the photos, and a `.rec` file that has all of them several times; returns the reason if that
+    fails."""
     import anyrec
 
     path = Path(path)
@@ -126,7 +127,7 @@ def make_photos(path, folder, count):
 
 
 class Run:
-    """Measures rows, and remembers who has prepared what."""
+    """Measures rows, and keeps track of which contestant has prepared what."""
 
     def __init__(self, arguments, folder, chosen_sets, workers):
         self._repetitions = arguments.repetitions
@@ -135,11 +136,11 @@ class Run:
         self._workers = workers
         self._prepared = {}
         self.missing = {}
-        """Why a kind of work cannot be done by anybody."""
+        """Why no contestant can do a kind of work."""
         self._minimum, self._maximum = (0.1, 0.25) if arguments.quick else (0.5, 4)
 
     def measure(self, rows):
-        """Measures rows of one id together; gives their results."""
+        """Measures rows of one id together; returns their results."""
         tasks = {}
         for row in rows:
             for contestant in row.everyone():
@@ -164,12 +165,12 @@ class Run:
         task = self._task(row, contestant, row.kind)
         task |= {"seed": repetition, "minimum": self._minimum, "maximum": self._maximum}
         if row.kind == "write":
-            # Files are written whole; only who is very slow is stopped.
+            # Files are written completely; only a very slow contestant is stopped.
             task["maximum"] = 10 * self._maximum
         return self._workers.do(contestant.peer, task, 60 + 20 * self._maximum, row.fresh)
 
     def _prepare(self, row, contestant):
-        """Has a contestant's files made; gives the reason if that fails."""
+        """Makes a contestant's files; returns the reason if that fails."""
         if self.missing.get(row.kind):
             return self.missing[row.kind]
         if not row.data or row.kind == "write" or contestant.peer == "limit":
@@ -208,7 +209,7 @@ def key(row, contestant):
 
 
 def result_of(row, samples, failures):
-    """One line of the result: medians, ratios and reasons."""
+    """Returns one line of the result: medians, ratios and reasons."""
 
     def rate_of(contestant):
         found = samples[key(row, contestant)]
@@ -243,7 +244,7 @@ def result_of(row, samples, failures):
 
 
 def judge(results, rows):
-    """Says of every target whether it is met."""
+    """Records for every target whether it is met."""
     for result, row in zip(results, rows, strict=True):
         verdicts = {target.text: target.met(result, results) for target in row.targets}
         result["targets"] = verdicts

@@ -2,12 +2,12 @@
 """How A1, A3 and L1 scale with threads: 1, 2, 4, 8 and 16 of them on one machine.
 
     python3 bench/scaling.py --limit anyrec-bench-limit --folder /dev/shm --json FILE
-    python3 bench/scaling.py --plot FILE            # draws FILE's figures beside it, as SVG
+    python3 bench/scaling.py --plot FILE            # draws FILE's figures as SVG next to it
 
 Needs NumPy, the anyrec wheel and the limit's program (`cargo build --release --package
-anyrec-bench-limit`); the plot needs matplotlib and can be drawn elsewhere. Repetitions of all
-numbers of threads are interleaved, and a figure is the median of its repetitions. Figures in
-gigabytes a second of records.
+anyrec-bench-limit`); the plot needs matplotlib and can be drawn on another machine. Repetitions of all
+numbers of threads are interleaved, and a figure is the median of its repetitions. Figures are gigabytes
+of records per second.
 """
 
 import argparse
@@ -41,11 +41,11 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--limit", type=Path, help="the limit's program")
-    parser.add_argument("--folder", type=Path, help="where the files are made (the temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for the files (default: the temporary folder)")
     parser.add_argument("--size", type=int, default=4 << 30, help="bytes of records (4 GiB)")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of every measurement, at least")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--seconds", type=float, default=1.0, help="minimum seconds per measurement")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="only draw the figures of this file")
     arguments = parser.parse_args()
     if not arguments.plot and not arguments.limit:
@@ -54,7 +54,7 @@ def parse_arguments():
 
 
 def measure_all(folder, arguments):
-    """Every work with every number of threads, interleaved."""
+    """Measures every kind of work with every number of threads, interleaved."""
     import machine
     import measure
     from data import Records, Set
@@ -105,7 +105,7 @@ def rate_of(found):
 
 
 def draw(results, path):
-    """Lines over the number of threads, with the plain calls as level lines."""
+    """Draws lines over the number of threads, with the plain system calls as horizontal lines."""
     import machine
     import matplotlib
 

@@ -1,4 +1,5 @@
-"""A contestant's process, as the harness sees it: tasks go in, results come out, nothing hangs."""
+"""A contestant's process, from the harness's side: it takes tasks, returns results, and never hangs the
+harness."""
 
 import json
 import os
@@ -11,12 +12,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
-"""Peers that allocate every record run up to five times slower when the C library gives the memory
-of each batch back to the system, which is up to chance. So they are spared it; anyrec is not."""
+"""Peers that allocate every record run up to five times slower if the C library returns the memory of each batch
+to the system, which is a matter of chance. This setting prevents it for peers, but not for anyrec."""
 
 
 class Failed(Exception):
-    """A contestant could not do a task; the reason is for the reader of the table."""
+    """A contestant could not do a task; the reason is shown in the table."""
 
 
 class Worker:
@@ -33,7 +34,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={**os.environ, **environment},
-                # A group of its own: whatever it starts ends with it.
+                # A process group of its own, so that everything it starts ends with it.
                 start_new_session=True,
             )
         try:
@@ -43,7 +44,7 @@ class Worker:
             raise
 
     def do(self, task: dict, seconds: float) -> dict:
-        """Has a task done within so many seconds."""
+        """Runs a task within this many seconds."""
         try:
             self._process.stdin.write(json.dumps(task).encode() + b"\n")
             self._process.stdin.flush()
@@ -56,7 +57,7 @@ class Worker:
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Ends the process and all it started; a second time is fine."""
+        """Ends the process and all it started. Calling it again does nothing."""
         if self._process.stdout.closed:
             return
         try:
@@ -88,7 +89,7 @@ class Worker:
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return f"ended with {self._process.returncode}: {lines[-1] if lines else 'without a word'}"
+        return f"ended with {self._process.returncode}: {lines[-1] if lines else 'no output'}"
 
 
 class Workers:
@@ -121,7 +122,7 @@ class Workers:
 
     def _start(self, name: str) -> Worker:
         if name not in self._pythons:
-            raise Failed(self._missing.get(name, "its environment was not made"))
+            raise Failed(self._missing.get(name, "its environment was not created"))
         environment = self._environment if name == "anyrec" else {**self._environment, **KEEP_MEMORY}
         worker = Worker(name, self._pythons[name], self._logs / f"{name}.log", environment)
         if worker.version:

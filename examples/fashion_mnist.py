@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains on Fashion-MNIST straight from its gzipped IDX files, stops in the middle, and goes on.
+"""Trains on Fashion-MNIST directly from its gzipped IDX files, is interrupted, and resumes.
 
     python examples/fashion_mnist.py [--folder FOLDER] [--steps 300] [--stop 170]
 
-Needs the anyrec wheel and torch; the data is Debian's package `dataset-fashion-mnist`, or four files
-of those names in a folder of yours. The run that was stopped gets its model, its optimizer and its
-loader from a checkpoint, and must have the same losses, to the last bit, as one that was never
-stopped. Exits with 1 if it has not.
+Needs the anyrec wheel and torch. The data comes from Debian's package `dataset-fashion-mnist`, or from
+four files with the same names in a folder of yours. The interrupted run restores its model, optimizer and
+loader from a checkpoint. Its losses must equal those of an uninterrupted run to the last bit; otherwise
+the script exits with 1.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Run:
             torch.nn.Flatten(), torch.nn.Linear(28 * 28, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 10)
         )
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-        # The labels are those of the file beside it, train-labels-idx1-ubyte.gz.
+        # The labels come from train-labels-idx1-ubyte.gz in the same folder.
         self.loader = anyrec.torch.Loader(
             folder / "train-images-idx3-ubyte.gz", BATCH, labels=True, shuffle=True, seed=1, threads=2
         )
@@ -49,7 +49,7 @@ class Run:
             part.load_state_dict(saved[name])
 
     def train(self, steps: int) -> list[float]:
-        """So many steps from wherever the loader stands, through the ends of epochs; their losses."""
+        """Trains this many steps from the loader's position, across epochs; returns the losses."""
         losses: list[float] = []
         while True:
             for batch in self.loader:
@@ -64,7 +64,7 @@ class Run:
 
 
 def accuracy(model: torch.nn.Module, folder: Path) -> float:
-    """The part of the test images that the model tells apart."""
+    """Returns the fraction of test images that the model classifies correctly."""
     images = torch.from_numpy(anyrec.idx.read(folder / "t10k-images-idx3-ubyte.gz"))
     labels = torch.from_numpy(anyrec.idx.read(folder / "t10k-labels-idx1-ubyte.gz"))
     with torch.no_grad():
@@ -74,8 +74,8 @@ def accuracy(model: torch.nn.Module, folder: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--folder", type=Path, default=DEBIAN, help="where the IDX files are")
-    parser.add_argument("--steps", type=int, default=300, help="of the whole run (an epoch has 235)")
-    parser.add_argument("--stop", type=int, default=170, help="after so many steps one run is interrupted")
+    parser.add_argument("--steps", type=int, default=300, help="steps of the whole run (an epoch has 235)")
+    parser.add_argument("--stop", type=int, default=170, help="steps after which one run is interrupted")
     arguments = parser.parse_args()
     if not (arguments.folder / "train-images-idx3-ubyte.gz").exists():
         sys.exit(f"no Fashion-MNIST in {arguments.folder}: apt-get install dataset-fashion-mnist, or --folder")
@@ -91,7 +91,7 @@ def main() -> None:
         del first
         second = Run(arguments.folder)
         second.load(checkpoint)
-        print(f"going on at epoch {second.loader.epoch}, step {second.loader.step}")
+        print(f"resuming at epoch {second.loader.epoch}, step {second.loader.step}")
         found += second.train(arguments.steps - arguments.stop)
 
     for step in range(0, arguments.steps, max(arguments.steps // 10, 1)):
@@ -101,7 +101,7 @@ def main() -> None:
     if found != expected:
         step = next(step for step in range(arguments.steps) if found[step] != expected[step])
         sys.exit(f"the losses differ from step {step} on: {expected[step]!r} became {found[step]!r}")
-    print(f"all {arguments.steps} losses are the same, stopped after {arguments.stop} or not")
+    print(f"all {arguments.steps} losses are the same, interrupted after {arguments.stop} or not")
 
 
 if __name__ == "__main__":

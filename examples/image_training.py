@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Packs a folder of pictures with `anyrec im2rec`, trains a small network from the `.rec` file, stops in
-the middle, and goes on.
+"""Packs a folder of images with `anyrec im2rec`, trains a small network from the `.rec` file, is
+interrupted, and resumes.
 
     python examples/image_training.py [--steps 60] [--stop 25] [--anyrec PROGRAM]
 
-Needs the anyrec wheel, the `anyrec` program (`cargo build --release` makes it), torch and Pillow. The
-pictures are drawn here: discs, squares and stripes, in a folder a class. Pictures are decoded, cut at
-random, flipped and normalised by `anyrec.torch.ImageLoader`; the random numbers of that go with the
-loader's state. So the run that was stopped must have the same losses, to the last bit, as one that
-was never stopped. Exits with 1 if it has not.
+Needs the anyrec wheel, the `anyrec` command (`cargo build --release` builds it), torch and Pillow. The
+script draws the images itself: discs, squares and stripes, in one folder per class.
+`anyrec.torch.ImageLoader` decodes, randomly crops, flips and normalises them. The loader's state covers
+this randomness, so the losses of the interrupted run must equal those of an uninterrupted run to the last
+bit; otherwise the script exits with 1.
 """
 
 import argparse
@@ -24,36 +24,36 @@ import torch
 from PIL import Image, ImageDraw
 
 CLASSES = ("discs", "squares", "stripes")
-PICTURES = 150
-"""Of every class."""
+IMAGES = 150
+"""Images per class."""
 BATCH, SIZE = 32, 48
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def draw(folder: Path) -> None:
-    """A folder a class, with its pictures."""
+    """Draws the images, in one folder per class."""
     chance = random.Random(1)
     for name in CLASSES:
         (folder / name).mkdir(parents=True)
-        for number in range(PICTURES):
+        for number in range(IMAGES):
             dark, bright = ([chance.randrange(base, base + 100) for _ in range(3)] for base in (0, 150))
-            picture = Image.new("RGB", (chance.randrange(90, 130), chance.randrange(70, 100)), tuple(dark))
-            pen = ImageDraw.Draw(picture)
+            image = Image.new("RGB", (chance.randrange(90, 130), chance.randrange(70, 100)), tuple(dark))
+            pen = ImageDraw.Draw(image)
             left, top, size = chance.randrange(30), chance.randrange(20), chance.randrange(40, 60)
             if name == "discs":
                 pen.ellipse((left, top, left + size, top + size), tuple(bright))
             elif name == "squares":
                 pen.rectangle((left, top, left + size, top + size), tuple(bright))
             else:
-                for at in range(left - 30, picture.width, 16):
-                    pen.line((at, 0, at + top, picture.height), tuple(bright), 7)
-            picture.save(folder / name / f"{number:03}.jpg", quality=90)
+                for at in range(left - 30, image.width, 16):
+                    pen.line((at, 0, at + top, image.height), tuple(bright), 7)
+            image.save(folder / name / f"{number:03}.jpg", quality=90)
 
 
-def pack(program: str, pictures: Path, prefix: Path) -> Path:
-    """Lists the pictures, one label a folder, and packs them; gives the `.rec` file."""
-    subprocess.run([program, "im2rec", "--list", "--recursive", prefix, pictures], check=True)
-    subprocess.run([program, "im2rec", "--resize", "64", "--quality", "90", prefix, pictures], check=True)
+def pack(program: str, images: Path, prefix: Path) -> Path:
+    """Lists the images, with one label per folder, and packs them; returns the `.rec` file."""
+    subprocess.run([program, "im2rec", "--list", "--recursive", prefix, images], check=True)
+    subprocess.run([program, "im2rec", "--resize", "64", "--quality", "90", prefix, images], check=True)
     return prefix.with_suffix(".rec")
 
 
@@ -85,7 +85,7 @@ class Run:
             part.load_state_dict(saved[name])
 
     def train(self, steps: int) -> list[float]:
-        """So many steps from wherever the loader stands, through the ends of epochs; their losses."""
+        """Trains this many steps from the loader's position, across epochs; returns the losses."""
         losses: list[float] = []
         self.model.train()
         while True:
@@ -100,27 +100,27 @@ class Run:
 
 
 def accuracy(model: torch.nn.Module, path: Path) -> float:
-    """The part of the pictures, uncut, that the model tells apart."""
+    """Returns the fraction of uncropped images that the model classifies correctly."""
     model.eval()
     right = 0
     with torch.no_grad():
         for batch in anyrec.torch.ImageLoader(path, BATCH, SIZE, train=False):
             right += int((model(batch.data).argmax(1) == batch.labels.long()).sum())
-    return right / (PICTURES * len(CLASSES))
+    return right / (IMAGES * len(CLASSES))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--steps", type=int, default=60, help="of the whole run (an epoch has 14)")
-    parser.add_argument("--stop", type=int, default=25, help="after so many steps one run is interrupted")
-    parser.add_argument("--anyrec", metavar="PROGRAM", default=program(), help="the command line")
+    parser.add_argument("--steps", type=int, default=60, help="steps of the whole run (an epoch has 14)")
+    parser.add_argument("--stop", type=int, default=25, help="steps after which one run is interrupted")
+    parser.add_argument("--anyrec", metavar="PROGRAM", default=program(), help="the anyrec command")
     arguments = parser.parse_args()
     if arguments.anyrec is None:
-        sys.exit("there is no program `anyrec`: make it with `cargo build --release`, or give --anyrec")
+        sys.exit("`anyrec` was not found: build it with `cargo build --release`, or pass --anyrec")
 
     with tempfile.TemporaryDirectory() as scratch:
-        draw(Path(scratch) / "pictures")
-        path = pack(arguments.anyrec, Path(scratch) / "pictures", Path(scratch) / "shapes")
+        draw(Path(scratch) / "images")
+        path = pack(arguments.anyrec, Path(scratch) / "images", Path(scratch) / "shapes")
         expected = Run(path).train(arguments.steps)
 
         checkpoint = Path(scratch) / "checkpoint.pt"
@@ -130,22 +130,22 @@ def main() -> None:
         del first
         second = Run(path)
         second.load(checkpoint)
-        print(f"going on at epoch {second.loader.epoch}, step {second.loader.step}")
+        print(f"resuming at epoch {second.loader.epoch}, step {second.loader.step}")
         found += second.train(arguments.steps - arguments.stop)
         right = accuracy(second.model, path)
 
     for step in range(0, arguments.steps, max(arguments.steps // 10, 1)):
         mark = "  (resumed)" if step >= arguments.stop else ""
         print(f"step {step:4}  loss {expected[step]:.6f}  {found[step]:.6f}{mark}")
-    print(f"accuracy on the uncut pictures {right:.1%}")
+    print(f"accuracy on the uncropped images {right:.1%}")
     if found != expected:
         step = next(step for step in range(arguments.steps) if found[step] != expected[step])
         sys.exit(f"the losses differ from step {step} on: {expected[step]!r} became {found[step]!r}")
-    print(f"all {arguments.steps} losses are the same, stopped after {arguments.stop} or not")
+    print(f"all {arguments.steps} losses are the same, interrupted after {arguments.stop} or not")
 
 
 def program() -> str | None:
-    """The command line: what is installed, or what cargo made here."""
+    """Finds the command: the installed one, or the one that cargo built here."""
     built = [ROOT / "target" / kind / "anyrec" for kind in ("release", "debug")]
     return shutil.which("anyrec") or next((str(path) for path in built if path.exists()), None)
 

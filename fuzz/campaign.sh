@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A long fuzz run, on this machine or another one, which needs neither Rust nor a network.
+# A long fuzz run, on this machine or on another one without Rust and without a network.
 #
 #   fuzz/campaign.sh pack FILE.tar.xz [REPOSITORY]
 #       builds all targets of a repository (this one) and packs them with their corpora and this script
 #   ./campaign.sh run SECONDS OUT [PROCESSES]
-#       from the unpacked folder: fuzzes all targets at once for that long, with that many processes
-#       each (2), and then minimises the corpora for up to a minute. OUT gets at most 8 files of at most
-#       16 MiB: summary.txt, logs, what was found, and the corpora.
+#       run from the unpacked folder: fuzzes all targets at once for SECONDS, with PROCESSES processes
+#       each (default 2), and then minimises the corpora for up to a minute. Writes at most 8 files of at
+#       most 16 MiB to OUT: summary.txt, logs, findings and corpora.
 #
-# Corpora go back into a repository by unpacking corpus.tar.xz in fuzz/ and `cargo xtask fuzz --minimise`.
+# To keep the corpora, unpack corpus.tar.xz in fuzz/ and run `cargo xtask fuzz --minimise`.
 set -euo pipefail
 
 pack() {
@@ -19,7 +19,7 @@ pack() {
     cd "$repository"
     cargo xtask fuzz --build
     folder=$(mktemp -d)
-    # Expanded now: the variable is the function's own.
+    # Expanded now, because the variable is local.
     trap "rm -rf '$folder'" EXIT
     mkdir "$folder/targets" "$folder/corpus"
     for target in fuzz/fuzz_targets/*.rs; do
@@ -32,7 +32,7 @@ pack() {
     ls -l "$file"
 }
 
-# Fuzzes one target, again after a finding, until the time is up.
+# Fuzzes one target until the time is up, restarting after a finding.
 fuzz_one() {
     local target=$1 number=$2 end=$3 left
     for attempt in $(seq 50); do
@@ -44,7 +44,7 @@ fuzz_one() {
     done
 }
 
-# Leaves the inputs that add coverage, and all of them where that takes too long.
+# Keeps the inputs that add coverage, or all of them if that takes too long.
 merge_one() {
     local target=$1
     mkdir -p "merged/corpus/$target"
@@ -89,7 +89,7 @@ run() {
     wait
     summarise | tee "$out/summary.txt"
     tar -c artifacts | xz -T0 | head -c 16M > "$out/artifacts.tar.xz"
-    # libFuzzer's lines of progress are not needed once the summary is made.
+    # libFuzzer's progress lines are not needed after the summary.
     for log in logs/*.log; do
         tail -n 2000 "$log" > logs/short && mv logs/short "$log"
     done
@@ -98,7 +98,7 @@ run() {
     if [ "$(stat -c %s merged/corpus.tar.xz)" -le $((16 << 20)) ]; then
         cp merged/corpus.tar.xz "$out/"
     else
-        # To be put together again with cat.
+        # Join the parts with cat.
         split -b 16M -d merged/corpus.tar.xz "$out/corpus.tar.xz."
     fi
 }

@@ -1,7 +1,7 @@
 """The IDX side of the interop check: idx2numpy (reads and writes) and torchvision (reads).
 
-idx2numpy refuses to write an empty array or one of rank 0, so neither is written here;
-`read` takes both.
+idx2numpy refuses to write an empty array or one of rank 0, so neither is written here. `read` accepts
+both.
 """
 
 import gzip
@@ -15,7 +15,7 @@ import idx2numpy
 import numpy
 
 with warnings.catch_warnings():
-    # Its picture codecs do not load beside another torch than its own; none is used here.
+    # Its image codecs only load with its own version of torch; none is used here.
     warnings.filterwarnings("ignore", message="Failed to load image Python extension")
     from torchvision.datasets.mnist import read_sn3_pascalvincent_tensor
 
@@ -30,8 +30,8 @@ DTYPES = {
 
 
 def describe(array):
-    """The array as the manifest states it; all bytes big-endian, as at rest. A record is
-    a slice along the first dimension, so an array of rank 0 has none to list."""
+    """Describes the array for the manifest; all bytes big-endian, as stored. A record is a slice along
+    the first dimension, so an array of rank 0 has none."""
     stored = array.astype(array.dtype.newbyteorder(">"), order="C")
     records = None
     if stored.ndim:
@@ -58,7 +58,7 @@ def read_with_idx2numpy(path, gz):
 
 
 def read_with_torchvision(path, gz):
-    """It reads plain files only: its own data sets are unpacked before they are read."""
+    """torchvision reads only plain files: its own data sets are unpacked before they are read."""
     if not gz:
         return read_sn3_pascalvincent_tensor(str(path)).numpy()
     with tempfile.TemporaryDirectory() as scratch:
@@ -68,7 +68,7 @@ def read_with_torchvision(path, gz):
 
 
 def torchvision_takes(shape):
-    """Ranks 1 to 3, and `torch.frombuffer` takes no empty buffer."""
+    """Ranks 1 to 3 only, and `torch.frombuffer` accepts no empty buffer."""
     return 1 <= len(shape) <= 3 and 0 not in shape
 
 
@@ -89,7 +89,7 @@ def random_shape(random):
 def random_array(random, dtype, shape):
     count = int(numpy.prod(shape, dtype=int))
     if dtype.startswith("float"):
-        # Any bit pattern would do, but idx2numpy's writer quiets signalling NaNs.
+        # Any bit pattern is valid, but idx2numpy's writer quiets signalling NaNs.
         edges = [0.0, -0.0, 1.0, -1.5, 1e-40, 3.4e38, float("inf"), float("-inf"), float("nan")]
         values = [
             random.choice(edges) if random.random() < 0.2 else random.gauss(0, 1e3)
@@ -101,7 +101,7 @@ def random_array(random, dtype, shape):
         array = numpy.frombuffer(random.randbytes(size), dtype)
     array = array.reshape(shape)
     if random.random() < 0.2:
-        # Other orders in memory must come out in C order all the same.
+        # Arrays in other memory orders must also be written in C order.
         array = numpy.asfortranarray(array)
     return array
 
@@ -123,7 +123,7 @@ def write_file(directory, ordinal, random):
     dtype = random.choice(list(DTYPES))
     array = random_array(random, dtype, random_shape(random))
     gz = random.random() < 0.3
-    # A gzipped file is found by its content; some have lost the suffix.
+    # A gzipped file is detected by its content; some have lost the suffix.
     suffix = ".gz" if gz and random.random() < 0.7 else ""
     name = f"{ordinal:05}-idx{array.ndim}-{DTYPES[dtype]}{suffix}"
     path = directory / name

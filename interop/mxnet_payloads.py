@@ -1,4 +1,4 @@
-"""Seeded random contents for MXNet record files: payloads, keys, labels, pictures."""
+"""Seeded random contents for MXNet record files: payloads, keys, labels, images."""
 
 import struct
 
@@ -23,7 +23,7 @@ def payload_size(random, record_total):
 
 
 def payload(random, size):
-    """Bytes that now and then hold the magic word, which the format must split around."""
+    """Bytes that sometimes contain the magic word, around which the format must split."""
     flavour = random.choices(["noise", "sprinkled", "magic", "letters"], weights=[40, 35, 10, 15])[
         0
     ]
@@ -79,7 +79,7 @@ def text_keys(random, count):
 
 
 def label(random):
-    """Every way `pack` takes a label: numbers of several types, and arrays."""
+    """Every kind of label that `pack` accepts: numbers of several types, and arrays."""
     number = random.choice(
         [0.0, -0.0, 1.5, 3e38, 1e-45, float("inf"), float("nan"), random.gauss(0, 100)]
     )
@@ -108,7 +108,7 @@ def identifier(random):
 
 
 def picture(random):
-    """(array, encoding, quality): colour, gray, alpha and 16-bit, where the encoding allows it."""
+    """(array, encoding, quality): colour, gray, alpha and 16-bit, if the encoding allows it."""
     height, width = random.randint(1, 40), random.randint(1, 40)
     encoding = random.choice([".jpg", ".png"])
     shapes = [(height, width), (height, width, 1), (height, width, 3), (height, width, 3)]

@@ -1,7 +1,7 @@
 """The MXNet side of the interop check: `mxnet.recordio` and `ImageRecordIter`, as released.
 
 Kinds of file written: `plain` (no index file), `indexed`, `packed` (image headers on
-arbitrary payloads), `images` (packed pictures, also read in shards), `insightface`.
+arbitrary payloads), `images` (packed images, also read in shards), `insightface`.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import os
 import struct
 import tempfile
 
-# MXNet's thread pools are of no use on files this small, and starting them costs more.
+# MXNet's thread pools do not help with files this small; starting them costs more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MXNET_CPU_WORKER_NTHREADS", "1")
 
@@ -42,7 +42,7 @@ def read_sequentially(path):
 
 
 def describe_header(record):
-    """The image header as `unpack` gives it. Scalar labels pass through a Python float,
+    """The image header as `unpack` returns it. Scalar labels pass through a Python float,
     which quiets a signalling NaN: none is written here."""
     header, body = recordio.unpack(record)
     labels = header.label.tobytes() if header.flag > 0 else struct.pack("<f", header.label)
@@ -66,14 +66,14 @@ def describe_image(record, encoding):
 
 
 def indexed_shard_is_empty(record_count, parts, part):
-    """Whether the iterator would find nothing in this shard of an indexed file. It must not
-    be asked then: it reads past its list of offsets and takes the process down, sometimes."""
+    """Returns whether this shard of an indexed file is empty. The iterator must not be used then: it
+    reads past its list of offsets, and sometimes crashes the process."""
     return part * -(-record_count // parts) >= record_count
 
 
 def shard_labels(path, index_path, parts, part):
-    """Labels of the records in one shard, in order, as float32 bytes. The iterator hands
-    out pictures and labels only, so the labels have to tell which records they were."""
+    """Labels of the records in one shard, in order, as float32 bytes. The iterator yields only images and
+    labels, so the labels must identify the records."""
     options = {"path_imgidx": str(index_path)} if index_path else {}
     try:
         batches = mxnet.io.ImageRecordIter(
@@ -91,7 +91,7 @@ def shard_labels(path, index_path, parts, part):
 
 
 class Writing:
-    """One file being written: the records, and where the library says each one starts."""
+    """One file being written: the records, and where each one starts according to the library."""
 
     def __init__(self, directory, ordinal, key_type):
         self.name = f"{ordinal:05}.rec"
@@ -108,7 +108,7 @@ class Writing:
             self.writer = recordio.MXRecordIO(str(self.path), "w")
 
     def add(self, record, key=None):
-        # `tell` stands on the indexed class alone, but asks the same handle.
+        # Only the indexed class has `tell`, but it uses the same handle.
         self.offsets.append(recordio.MXIndexedRecordIO.tell(self.writer))
         if self.key_type:
             self.keys.append(None if key is None else str(key))
@@ -201,7 +201,7 @@ def write_images(directory, ordinal, random):
             labels = shard_labels(writing.path, index_path, parts, part)
             expected = [struct.pack("<f", first + step).hex() for step in range(len(labels))]
             if labels != expected:
-                raise ValueError(f"{writing.name}: shards do not follow each other")
+                raise ValueError(f"{writing.name}: shards are not contiguous")
             shards.append(
                 {
                     "n": parts,
@@ -217,7 +217,7 @@ def write_images(directory, ordinal, random):
 
 
 def write_insightface(directory, ordinal, random):
-    """Key 0: the header record; then the pictures; then a header record for each identity."""
+    """Key 0: the header record; then the images; then a header record for each identity."""
     pictures_by_identity = [random.randint(1, 5) for _ in range(random.randint(1, 6))]
     images_end = 1 + sum(pictures_by_identity)
     identities_end = images_end + len(pictures_by_identity)
@@ -259,7 +259,7 @@ def write_file(directory, ordinal, random):
 
 
 def check_offsets(path, entry, report):
-    """Through an index file of our own, so that the library seeks to every stated offset."""
+    """Reads through an index file of our own, so that the library seeks to every stated offset."""
     with tempfile.TemporaryDirectory() as scratch:
         index_path = os.path.join(scratch, "offsets.idx")
         with open(index_path, "w", encoding="ascii") as index:
@@ -278,14 +278,14 @@ def check_index(directory, entry, report):
     keyed = [(key_type(key), at) for at, key in enumerate(entry["keys"]) if key is not None]
     report.compare_lists("keys", [str(key) for key, _ in keyed], [str(key) for key in reader.keys])
     expected, found = [], []
-    # Of a repeated key the last record wins.
+    # If a key repeats, the last record wins.
     for key, at in dict(keyed).items():
         following = entry["records"][at + 1] if at + 1 < len(entry["records"]) else None
         expected.append([str(key), entry["offsets"][at], entry["records"][at], following])
         record = digest(reader.read_idx(key))
         following = reader.read()
         if following is None:
-            # Having met the end of the file, the reader stays there through any seek.
+            # Once the reader has reached the end of the file, it stays there after any seek.
             reader.reset()
         else:
             following = digest(following)
@@ -297,7 +297,7 @@ def check_index(directory, entry, report):
 def check_image(position, expected, record, report):
     found = describe_image(record, expected["encoding"])
     if expected["bgr_sha256"] is None:
-        # The writer of the manifest has no decoder that agrees with OpenCV to the bit.
+        # The writer of the manifest has no decoder that matches OpenCV exactly.
         found["bgr_sha256"] = None
     report.compare(f"images[{position}]", expected, found)
 

@@ -1,8 +1,8 @@
 """What the Python peers share: the command line, the manifest, the list of mismatches.
 
-A peer is an original implementation behind two commands. `write` makes files with
-it and says in `manifest.jsonl` what its own reader finds in them; `read` takes files
-somebody else made and says where its reader disagrees with their manifest.
+A peer wraps an original implementation in two commands. `write` makes files with it and records in
+`manifest.jsonl` what its own reader finds in them. `read` takes files made by another library and reports
+where its reader disagrees with their manifest.
 """
 
 import argparse
@@ -18,12 +18,12 @@ MANIFEST = "manifest.jsonl"
 
 
 def digest(data):
-    """A record as the manifest states it: [length, sha256]."""
+    """A record in the manifest's form: [length, sha256]."""
     return [len(data), hashlib.sha256(data).hexdigest()]
 
 
 class Report:
-    """Prints one JSON line for each mismatch, and counts them."""
+    """Prints one JSON line per mismatch, and counts them."""
 
     def __init__(self):
         self.file = None
@@ -32,7 +32,7 @@ class Report:
     def mismatch(self, what, expected, found):
         self.mismatches += 1
         line = {"file": self.file, "what": what, "expected": expected, "found": found}
-        # Flushed, so that a library that takes the process down leaves what was found before.
+        # Flushed, so that earlier findings survive if a library crashes the process.
         print(json.dumps(line), flush=True)
 
     def compare(self, what, expected, found):
@@ -40,7 +40,7 @@ class Report:
             self.mismatch(what, expected, found)
 
     def compare_lists(self, what, expected, found):
-        """Names the first difference only: after a shift every later item differs too."""
+        """Reports only the first difference: after a shift every later item differs too."""
         if len(expected) != len(found):
             self.mismatch(f"{what}: count", len(expected), len(found))
         for position, (one, other) in enumerate(zip(expected, found)):
@@ -50,7 +50,7 @@ class Report:
 
     @contextlib.contextmanager
     def attempt(self, what):
-        """Turns whatever the library raises into a mismatch, so that the run goes on."""
+        """Turns any exception of the library into a mismatch, so that the run continues."""
         try:
             yield
         except Exception as error:
@@ -74,7 +74,7 @@ def read_all(directory, fields, check_file):
             entry = json.loads(line)
             report.file = entry.get("file")
             checked += 1
-            # A misspelt or forgotten field would otherwise mean a check silently left out.
+            # Otherwise a misspelt or forgotten field would silently skip a check.
             if set(entry) != fields:
                 report.mismatch("manifest fields", sorted(fields), sorted(entry))
                 continue
@@ -100,6 +100,6 @@ def main(description, fields, write_file, check_file):
             sys.exit(0)
         sys.exit(read_all(arguments.directory, fields, check_file))
     except Exception:
-        # Not 1, which would say that files were read and found wrong.
+        # Not 1, which would mean that files were read and found wrong.
         traceback.print_exc()
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""anyrec itself, through its Python interface. Everything that is called of it is named here."""
+"""anyrec itself, through its Python interface. All calls to it are in this file."""
 
 import anyrec
 from data import IMAGE_BATCH, IMAGE_SIZE
@@ -29,11 +29,11 @@ class Contestant(Peer):
 
     def open(self, path, format=None, threads=1, views=False, batches=None, lent=False, indexed=False):
         if views:
-            # Checksums are of a whole record: a view that is not read has none to check.
+            # A checksum covers a whole record, so a view that is not accessed has none to verify.
             return Views(anyrec.open(str(path), copy=False, verify=False))
         file = anyrec.open(str(path), threads=threads, copy=not lent)
         if indexed:
-            # What an index file says is read when it is first asked for; MXNet does that in opening.
+            # anyrec reads an index file on first use; MXNet reads it when opening.
             len(file)
         return file
 
@@ -60,7 +60,7 @@ class Contestant(Peer):
         return batch.nbytes
 
     def resume(self, path, format=None):
-        """A function that begins at a step and gives its first batch."""
+        """Returns a function that starts at a step and returns its first batch."""
         found = loader(path, batch_size=1, threads=1)
 
         def first_batch(step):
@@ -82,7 +82,7 @@ class Contestant(Peer):
 
 
 class Views:
-    """Records that lie in the mapped file, many at a time."""
+    """Returns records as views into the mapped file, many at a time."""
 
     def __init__(self, dataset):
         self.read = dataset.__getitem__

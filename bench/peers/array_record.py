@@ -1,4 +1,4 @@
-"""ArrayRecord (Riegeli): one record a chunk, as its authors advise for random access."""
+"""ArrayRecord (Riegeli): one record per chunk, as its authors advise for random access."""
 
 from array_record.python import array_record_module
 
@@ -15,7 +15,7 @@ class Contestant(Peer):
         writer.close()
 
     def open(self, path, ahead=False):
-        # Read-ahead is for reading front to back, and in the way of random access.
+        # Read-ahead helps sequential reading and hinders random access.
         options = "" if ahead else "readahead_buffer_size:0"
         return array_record_module.ArrayRecordReader(str(path), options)
 

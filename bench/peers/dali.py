@@ -1,4 +1,4 @@
-"""NVIDIA DALI, all of it on the CPU: decodes the cut's region only, as its authors advise."""
+"""NVIDIA DALI, all of it on the CPU: decodes only the region of the crop, as its authors advise."""
 
 import numpy as np
 from data import IMAGE_BATCH, IMAGE_SIZE, MEAN, STD
@@ -14,7 +14,7 @@ class Contestant(Peer):
         )
         pipeline.build()
         while True:
-            # It goes from epoch to epoch by itself.
+            # It continues from epoch to epoch by itself.
             yield pipeline.run()[0]
 
     def as_array(self, batch):

@@ -1,4 +1,4 @@
-"""Hugging Face Datasets: a mapped Arrow file; records come as bytes, or as views in Arrow tables."""
+"""Hugging Face Datasets: a mapped Arrow file; records are bytes, or views in Arrow tables."""
 
 import datasets
 from datasets.arrow_writer import ArrowWriter

@@ -1,4 +1,4 @@
-"""Lance: a column of large binaries; records come as Arrow tables."""
+"""Lance: a column of large binaries; records are Arrow tables."""
 
 import itertools
 

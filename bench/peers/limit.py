@@ -21,7 +21,7 @@ class Contestant(Peer):
         self.program = os.environ["ANYREC_BENCH_LIMIT"]
 
     def measure(self, task, records):
-        """Does one task; unlike with other peers, all of it happens in another program."""
+        """Does one task. Unlike other peers, it runs all of it in another program."""
         with tempfile.TemporaryDirectory() as scratch:
             words = getattr(self, task["options"]["do"])(task, records, Path(scratch))
             found = {}
@@ -45,7 +45,7 @@ class Contestant(Peer):
         ranges = np.stack([offsets[chosen], records.sizes[chosen]], axis=1)
         words = ["pread", f"file={path}", f"ranges={integers(scratch / 'ranges', ranges)}", f"batch={BATCH}"]
         words += [f"{name}={options[name]}" for name in ("buffer", "direct") if name in options]
-        # Cold batches are read once: the second time they are not cold.
+        # Cold batches are read once, because the second time they are not cold.
         return [*words, *between(task, once=task["kind"] == "cold")]
 
     def read(self, task, records, scratch):
@@ -54,7 +54,7 @@ class Contestant(Peer):
     def write(self, task, records, scratch):
         sizes = [len(record) for record in records.pool()]
         sizes = np.tile(sizes, max(len(records) // len(sizes), 1))
-        # Beside what the others write, so that it is on the same file system.
+        # Next to what the others write, so that it is on the same file system.
         folder = Path(task["folder"])
         cache.make_room(folder, 2 * records.total)
         return ["write", f"file={folder / 'written'}", f"lengths={integers(scratch / 'lengths', sizes)}"]
@@ -78,7 +78,7 @@ class Contestant(Peer):
 
 
 def block_order(task, records):
-    """The blocks that have to be decoded: all, or the distinct ones of every random batch."""
+    """Returns the blocks to decode: all, or the distinct ones of every random batch."""
     if task["kind"] == "scan":
         return np.arange(len(records) // task["block_items"])
     batches = records.batches(task["seed"]) // task["block_items"]
@@ -86,14 +86,14 @@ def block_order(task, records):
 
 
 def offsets_of(format, sizes, file_size):
-    """Where the records' bytes are in a file of that format."""
+    """Returns where the records' bytes are in a file of that format."""
     if format == "ffr":
-        # One after the other, up to the end of the file.
+        # Back to back, up to the end of the file.
         return file_size - np.cumsum(sizes[::-1])[::-1]
-    # A head of 8 bytes, the record, and up to 3 bytes so that the next head is aligned.
+    # A header of 8 bytes, the record, and up to 3 bytes of padding to align the next header.
     frames = 8 + (sizes + 3) // 4 * 4
     if int(frames.sum()) != file_size:
-        raise RuntimeError("the .rec file does not hold one frame a record")
+        raise RuntimeError("the .rec file does not hold one frame per record")
     return np.cumsum(frames) - frames + 8
 
 

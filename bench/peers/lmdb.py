@@ -9,7 +9,7 @@ class Contestant(Peer):
     ending = ".lmdb"
 
     def write(self, path, records, count):
-        # In ascending order and without any sync: the fastest way in.
+        # In ascending order and without a sync: the fastest way to write.
         with lmdb.open(str(path), map_size=1 << 40, sync=False, metasync=False) as environment:
             with environment.begin(write=True) as transaction:
                 for number, record in enumerate(records):

@@ -1,4 +1,4 @@
-"""NumPy and Python's gzip: an IDX file as an array, the way one writes it by hand."""
+"""NumPy and Python's gzip: an IDX file as an array, as one would write it by hand."""
 
 import gzip
 

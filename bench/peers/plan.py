@@ -1,4 +1,4 @@
-"""anyrec's order of records alone, without reading any: the library's example `plan`."""
+"""Only anyrec's order of records, without reading any: the library's example `plan`."""
 
 import re
 import subprocess

@@ -1,7 +1,7 @@
-"""The limit of the image rows: libjpeg-turbo decodes whole pictures, and nothing else is done.
+"""The limit of the image rows: libjpeg-turbo decodes whole images, and nothing else is done.
 
-simplejpeg calls it without Python's lock. The files' bytes are in memory and every thread decodes into
-one buffer again and again, so that neither reading nor allocating counts.
+simplejpeg calls it without the GIL. The files' bytes are in memory, and every thread reuses one buffer,
+so that neither reading nor allocating counts.
 """
 
 import threading
@@ -25,7 +25,7 @@ class Contestant(Peer):
 
 
 def decode(files, threads, seconds):
-    """Decodes for so long, at least every file once; gives how many were decoded."""
+    """Decodes for this long, and every file at least once; returns how many were decoded."""
     done = [0] * threads
     end = time.perf_counter() + seconds
 

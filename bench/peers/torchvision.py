@@ -1,7 +1,7 @@
 """torchvision in torch's DataLoader with worker processes, over the files themselves.
 
-Decoding is torchvision's own (`torchvision.io`, on libjpeg-turbo) or Pillow's. Either way the
-transforms are torchvision's, and a picture is reduced with antialiasing.
+Decoding is torchvision's own (`torchvision.io`, on libjpeg-turbo) or Pillow's. Either way the transforms
+are torchvision's, and an image is reduced with antialiasing.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ class Contestant(Peer):
 
 
 class Photos(torch.utils.data.Dataset):
-    """Files, decoded one way or the other, and made ready for training."""
+    """Files, decoded in one of the two ways, and made ready for training."""
 
     def __init__(self, paths, decode):
         self.paths = paths

@@ -1,4 +1,4 @@
-"""WebDataset: one tar file, front to back only."""
+"""WebDataset: one tar file, sequential only."""
 
 import webdataset
 

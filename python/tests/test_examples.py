@@ -26,8 +26,8 @@ def run(name: str, *words: str) -> str:
 @pytest.mark.skipif(not FASHION_MNIST.exists(), reason="EXAMPLE NOT RUN: dataset-fashion-mnist is missing")
 def test_fashion_mnist_goes_on_with_the_same_losses() -> None:
     told = run("fashion_mnist.py", "--steps", "250", "--stop", "220")
-    assert "going on at epoch 0, step 220" in told
-    assert told.splitlines()[-1] == "all 250 losses are the same, stopped after 220 or not"
+    assert "resuming at epoch 0, step 220" in told
+    assert told.splitlines()[-1] == "all 250 losses are the same, interrupted after 220 or not"
 
 
 def test_pictures_of_im2rec_go_on_with_the_same_losses() -> None:
@@ -38,5 +38,5 @@ def test_pictures_of_im2rec_go_on_with_the_same_losses() -> None:
     if program is None:
         pytest.skip("EXAMPLE NOT RUN: cargo has not built the anyrec program")
     told = run("image_training.py", "--anyrec", str(program))
-    assert "going on at epoch 1, step 11" in told
-    assert told.splitlines()[-1] == "all 60 losses are the same, stopped after 25 or not"
+    assert "resuming at epoch 1, step 11" in told
+    assert told.splitlines()[-1] == "all 60 losses are the same, interrupted after 25 or not"

@@ -363,7 +363,7 @@ def test_labels_of_a_list_file_are_found_by_id() -> None:
     two = ImageRecordIter(**PLAIN, path_imglist="a.lst", label_width=2)
     assert two.next().label[0].tolist() == [[0.5, 0], [1.5, 1], [2.5, 2], [3.5, 3]]
     assert two.next().label[0].tolist() == [[4.5, 4], [5.5, 5], [0.5, 0], [1.5, 1]]
-    with pytest.raises(anyrec.InvalidArgument, match="line 1 is no id and 3 labels"):
+    with pytest.raises(anyrec.InvalidArgument, match="line 1 is not an id and 3 labels"):
         ImageRecordIter(**PLAIN, path_imglist="a.lst", label_width=3)
     pathlib.Path("a.lst").write_text("".join(lines[:2]))
     with pytest.raises(anyrec.InvalidArgument, match=r"a\.lst: there is no label for id 4998"):
@@ -377,7 +377,7 @@ def test_it_is_used_as_the_originals_is() -> None:
     assert (*data, data.dtype, data.layout) == ("pictures", (4, 3, 16, 16), np.float32, "NCHW")
     assert (*label,) == ("softmax_label", (4,))
     assert batches.batch_size == 4 and iter(batches) is batches
-    with pytest.raises(anyrec.InvalidArgument, match="no batch now"):
+    with pytest.raises(anyrec.InvalidArgument, match="no current batch"):
         batches.getdata()
     assert batches.iter_next()
     assert batches.getdata().shape == (4, 3, 16, 16) and batches.getlabel().tolist() == [0, 1, 2, 3]
@@ -434,7 +434,7 @@ def test_the_same_seeds_give_the_same_pixels_for_any_number_of_threads(files: pa
         ({"data_shape": (8, 8)}, "data_shape"),
         ({"data_shape": (3, 0, 8)}, "data_shape"),
         ({"batch_size": 0}, "batch_size=0"),
-        ({"batch_size": 1.5}, r"batch_size=1\.5 is not a whole number"),
+        ({"batch_size": 1.5}, r"batch_size=1\.5 is not an integer"),
         ({"label_width": 0}, "label_width=0"),
         ({"num_parts": 2, "part_index": 2}, "part_index=2"),
         ({"mirror": "maybe"}, "mirror='maybe' is not True or False"),
@@ -465,7 +465,7 @@ def test_what_is_needed_and_what_was_meant_is_told() -> None:
             ImageRecordIter(**{key: value for key, value in PLAIN.items() if key != name})
     with pytest.raises(anyrec.InvalidArgument) as raised:
         ImageRecordIter(**PLAIN, rand_miror=True)
-    assert raised.value.hint == "is it rand_mirror that was meant?"
+    assert raised.value.hint == "did you mean rand_mirror?"
     with pytest.raises(anyrec.FileMissing):
         ImageRecordIter(**PLAIN)
 

@@ -170,7 +170,7 @@ def test_an_older_iteration_is_told_that_it_is_over() -> None:
     next(older)
     newer = iter(loader)
     next(newer)
-    with pytest.raises(anyrec.InvalidArgument, match="another iteration"):
+    with pytest.raises(anyrec.InvalidArgument, match="this iterator is stale"):
         next(older)
     del older
     assert len(next(newer)) == 5
@@ -281,7 +281,7 @@ def test_mixtures_keep_their_weights_and_resume() -> None:
     again = anyrec.Loader(mix, 32, shuffle=True)
     again.load_state_dict({**loader.state_dict(), "epoch": 1, "consumed": 64})
     assert [batch.indices.tolist() for batch in again] == epochs[1][2:]
-    with pytest.raises(anyrec.InvalidArgument, match="2 datasets have 1 weights"):
+    with pytest.raises(anyrec.InvalidArgument, match="2 datasets need as many weights, not 1"):
         anyrec.Mix([first, second], [1])
 
 

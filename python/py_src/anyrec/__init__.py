@@ -10,8 +10,8 @@
 >>> dataset.verify().sound
 True
 
-The formats' own interfaces are in :mod:`anyrec.mxnet`, :mod:`anyrec.ffrecord`,
-:mod:`anyrec.grail` and :mod:`anyrec.idx`; what can go wrong is in :mod:`anyrec.errors`.
+Interfaces of single formats are in :mod:`anyrec.mxnet`, :mod:`anyrec.ffrecord`, :mod:`anyrec.grail` and
+:mod:`anyrec.idx`. Exceptions are in :mod:`anyrec.errors`.
 """
 
 from __future__ import annotations

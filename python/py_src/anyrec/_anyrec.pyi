@@ -18,7 +18,7 @@ _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Location: TypeAlias = tuple[int, int]
 _Coder: TypeAlias = Callable[[bytes], Buffer]
 _Progress: TypeAlias = Callable[[int], object]
-# NumPy's arrays have the buffer protocol; the types of NumPy 1 do not say so.
+# NumPy arrays support the buffer protocol, but the type stubs of NumPy 1 do not declare it.
 _Data: TypeAlias = Buffer | npt.NDArray[Any] | np.generic
 
 __all__ = [
@@ -67,7 +67,7 @@ __version__: str
 
 @final
 class Record:
-    """One record: bytes that are never copied unless asked for."""
+    """One record: bytes that are copied only on request."""
 
     def __new__(cls, data: _Data) -> Self: ...
     def __len__(self) -> int: ...
@@ -124,7 +124,7 @@ def batch_from_parts(
 
 @disjoint_base
 class Dataset:
-    """One or more record files of one format, numbered through."""
+    """One or more record files of one format, numbered as one sequence."""
 
     def __new__(cls, paths: Sequence[_Path], options: dict[str, Any] | None = None) -> Self: ...
     def __len__(self) -> int: ...
@@ -159,21 +159,21 @@ class Dataset:
 
 @final
 class BatchIterator(Iterator[Batch]):
-    """The records of a dataset, front to back, some at a time."""
+    """The records of a dataset in order, several at a time."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...
 
 @final
 class RecordIterator(Iterator[Record]):
-    """The records of a dataset, front to back."""
+    """The records of a dataset in order."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
 @final
 class Loader:
-    """Gives batches in the order of a plan, read ahead by threads. `anyrec.Loader` is made of it."""
+    """Yields batches in the order of a plan, read ahead by threads. `anyrec.Loader` wraps it."""
 
     def __new__(
         cls,
@@ -209,14 +209,14 @@ class Loader:
 
 @final
 class Memory:
-    """The records of a batch, as memory that may be changed: what tensors are made over."""
+    """The records of a batch as writable memory, for tensors."""
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @disjoint_base
 class Writer:
-    """Writes records; the file appears when it is closed."""
+    """Writes records. The file is published when the writer is closed."""
 
     def __new__(cls, path: _Path, format: str, options: dict[str, Any] | None = None) -> Self: ...
     @property
@@ -236,7 +236,7 @@ class Writer:
 
 @final
 class MxReader:
-    """Reads a `.rec` file front to back, or from an offset on."""
+    """Reads a `.rec` file in order, from the start or from an offset."""
 
     def __new__(cls, path: _Path) -> Self: ...
     def __iter__(self) -> Self: ...
@@ -255,7 +255,7 @@ class MxReader:
 
 @final
 class MxWriter:
-    """Writes a `.rec` file, which appears (or is replaced) when it is closed."""
+    """Writes a `.rec` file, which is published (or replaced) when the writer is closed."""
 
     def __new__(cls, path: _Path, *, index: _Path | None = None, overwrite: bool = True) -> Self: ...
     @property
@@ -286,7 +286,7 @@ def decode_image(data: _Data, iscolor: int = -1, *, rgb: bool = False) -> npt.ND
 
 @final
 class FfReader:
-    """Reads samples of FFRecord files, numbered through."""
+    """Reads samples of FFRecord files, numbered as one sequence."""
 
     def __new__(cls, files: Sequence[_Path], check_data: bool = True) -> Self: ...
     def __len__(self) -> int: ...
@@ -310,7 +310,7 @@ class FfReader:
 
 @final
 class FfWriter:
-    """Writes an FFRecord file, which appears (or is replaced) when it is closed."""
+    """Writes an FFRecord file, which is published (or replaced) when the writer is closed."""
 
     def __new__(cls, path: _Path, n: int | None = None, *, overwrite: bool = True) -> Self: ...
     @property
@@ -373,7 +373,7 @@ def part_files(count: int, files: int) -> list[tuple[str, range]]: ...
 
 @disjoint_base
 class GrailWriter:
-    """Writes a GRAIL recordio file of version 2; it appears when it is closed."""
+    """Writes a GRAIL recordio file of version 2, which is published when the writer is closed."""
 
     def __new__(
         cls,
@@ -398,7 +398,7 @@ class GrailWriter:
 
 @disjoint_base
 class GrailScanner(Iterator[Record]):
-    """Gives the items of a GRAIL recordio file, or of a shard of it, one after the other."""
+    """Iterates over the items of a GRAIL recordio file, or of a shard of it."""
 
     def __new__(
         cls, path: _Path, shard: tuple[int, int, int] | None = None, options: dict[str, Any] | None = None

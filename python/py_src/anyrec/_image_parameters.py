@@ -1,7 +1,7 @@
-"""MXNet's parameters of ``ImageRecordIter``, and the steps that they mean.
+"""The parameters of MXNet's ``ImageRecordIter``, and the steps they translate to.
 
-:func:`read_parameters` checks what a caller gave, :func:`steps_of` says which steps of
-:mod:`anyrec.image` that is. Neither touches a file.
+:func:`read_parameters` checks the caller's parameters, and :func:`steps_of` translates them to steps of
+:mod:`anyrec.image`. Neither touches a file.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ class Parameters:
     """MXNet's parameters, with its defaults."""
 
     path_imgrec: str
-    """The ``.rec`` file; several with ``;`` between them; or a directory."""
+    """The ``.rec`` file, several files separated by ``;``, or a directory."""
     data_shape: tuple[int, int, int]
-    """Channels (1, 3 or 4), height and width of a finished picture."""
+    """Channels (1, 3 or 4), height and width of a finished image."""
     batch_size: int
-    """Pictures in a batch."""
+    """Images in a batch."""
     path_imgidx: str = ""
-    """The index file. Opening is quicker with it, and parts then have equal numbers of records."""
+    """The index file. It makes opening faster, and parts have equal numbers of records."""
     path_imglist: str = ""
-    """A list file whose labels are taken instead of the records' own, by their ids."""
+    """A list file whose labels replace the records' own, by id."""
     label_width: int = 1
-    """Labels of a picture."""
+    """Labels per image."""
     preprocess_threads: int = 4
-    """Threads that decode; not more than there are cores."""
+    """Decoding threads, at most one per core."""
     num_parts: int = 1
-    """How many share the file."""
+    """The number of parts the file is divided into."""
     part_index: int = 0
-    """Which share is read here."""
+    """The part to read."""
     shuffle: bool = False
-    """Shuffle each epoch, the whole part."""
+    """Shuffle the whole part in each epoch."""
     seed: int = 0
-    """Chooses the order."""
+    """The seed of the order."""
     seed_aug: int | None = None
-    """Chooses what the random options do; as ``seed`` if none."""
+    """The seed of the random options; ``seed`` if ``None``."""
     round_batch: bool = True
-    """Fill the last batch with the records that come next; the next epoch goes on behind them."""
+    """Fill the last batch with the records that come next. The next epoch continues after them."""
     prefetch_buffer: int = 4
-    """Batches made ahead."""
+    """Batches prepared ahead."""
     dtype: str = "float32"
     """``float32``, ``float16``, ``uint8`` (neither mean, std nor scale) or ``int8`` (mean only)."""
     data_name: str = "data"
@@ -62,63 +62,63 @@ class Parameters:
     resize: int = -1
     """Resize the shorter edge to this first."""
     rotate: int = -1
-    """Turn by so many degrees; in place of ``max_rotate_angle``."""
+    """Rotate by this many degrees, instead of ``max_rotate_angle``."""
     max_rotate_angle: int = 0
-    """Turn by a random number of whole degrees, to either side."""
+    """Rotate by a random number of whole degrees, in either direction."""
     pad: int = 0
-    """Add so many pixels on every side."""
+    """Add this many pixels on every side."""
     fill_value: int = 255
-    """What is added by ``pad``, and at the corners by turning."""
+    """The value of pixels added by ``pad``, and by rotation at the corners."""
     rand_crop: bool = False
-    """Crop at random rather than from the middle."""
+    """Crop at random instead of from the centre."""
     random_resized_crop: bool = False
     """Crop a random part and resize it to the shape."""
     min_random_area: float = 1.0
-    """The smallest part, as a share of the picture."""
+    """The smallest area of the part, as a fraction of the image."""
     max_random_area: float = 1.0
-    """The largest."""
+    """The largest area."""
     min_aspect_ratio: float | None = None
-    """The smallest ratio of the part's edges; 1 - ``max_aspect_ratio`` if none."""
+    """The smallest aspect ratio of the part; 1 - ``max_aspect_ratio`` if ``None``."""
     max_aspect_ratio: float = 0.0
-    """The largest ratio; if there is no smallest, what it may be more or less than 1."""
+    """The largest aspect ratio; without a smallest one, the largest deviation from 1."""
     brightness: float = 0.0
-    """Multiply with 1 - x to 1 + x."""
+    """Multiply by 1 - x to 1 + x."""
     contrast: float = 0.0
-    """Draw away from the mean gray, or to it, by as much."""
+    """Move away from the mean gray, or towards it, by the same factors."""
     saturation: float = 0.0
-    """Draw away from gray, or to it, by as much."""
+    """Move away from each pixel's gray, or towards it, by the same factors."""
     random_h: int = 0
-    """Add up to so much to the hue (0 to 180)."""
+    """Add up to this much to the hue (0 to 180)."""
     random_s: int = 0
-    """Add up to so much to the saturation (0 to 255)."""
+    """Add up to this much to the saturation (0 to 255)."""
     random_l: int = 0
-    """Add up to so much to the lightness (0 to 255)."""
+    """Add up to this much to the lightness (0 to 255)."""
     pca_noise: float = 0.0
-    """Deviation of the noise along the colours' principal components."""
+    """Standard deviation of the noise along the colours' principal components."""
     inter_method: int = 1
-    """Resize by: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic or area as it fits."""
+    """Filter: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area to shrink."""
     mirror: bool = False
-    """Mirror every picture."""
+    """Flip every image."""
     rand_mirror: bool = False
-    """Mirror every other picture, at random."""
+    """Flip half of the images, at random."""
     mean_r: float = 0.0
     mean_g: float = 0.0
     mean_b: float = 0.0
     mean_a: float = 0.0
-    """What is subtracted from red, green, blue and alpha (of a gray picture: ``mean_r``)."""
+    """Subtracted from red, green, blue and alpha (from a gray image: ``mean_r``)."""
     std_r: float = 1.0
     std_g: float = 1.0
     std_b: float = 1.0
     std_a: float = 1.0
-    """What they are then divided by."""
+    """The values are then divided by this."""
     scale: float = 1.0
-    """What they are then multiplied with."""
+    """The values are then multiplied by this."""
 
 
-# Parameters of MXNet that change nothing here, whatever they say.
+# MXNet parameters that change nothing here, whatever their value.
 _WITHOUT_EFFECT = frozenset({"verbose", "ctx", "device_id", "shuffle_chunk_seed"})
 
-# Parameters of MXNet that are taken as long as they do nothing.
+# MXNet parameters that are accepted only with values that do nothing.
 _DEFAULT_ONLY: dict[str, Any] = {
     "aug_seq": "aug_default",
     "max_crop_size": -1,
@@ -143,14 +143,15 @@ _FILTERS = {
     4: "cv-lanczos4",
     9: "cv-auto",
 }
-# Those by which turning is linear: area means so there, and so does what fits a picture that stays as large.
+# Filters with which rotation is linear. In OpenCV, area is linear here, and so is 9 for an image that
+# keeps its size.
 _TURNED_LINEARLY = (1, 3, 9)
 
 _DTYPES = ("float32", "float16", "uint8", "int8")
 
 
 def read_parameters(given: Mapping[str, Any]) -> Parameters:
-    """Parameters as a caller gave them, checked.
+    """Checks the caller's parameters.
 
     >>> from anyrec._image_parameters import read_parameters
     >>> p = read_parameters({"path_imgrec": "a.rec", "data_shape": [3, 8, 8], "batch_size": 2, "mirror": 1})
@@ -169,7 +170,7 @@ def read_parameters(given: Mapping[str, Any]) -> Parameters:
             near = difflib.get_close_matches(name, names, 1)
             raise InvalidArgument(
                 f"ImageRecordIter has no parameter {name}",
-                hint=f"is it {near[0]} that was meant?" if near else None,
+                hint=f"did you mean {near[0]}?" if near else None,
             )
     for name, field in known.items():
         if field.default is MISSING and name not in values:
@@ -186,13 +187,14 @@ def _refuse_other_than(name: str, value: Any, default: Any) -> None:
         same = False
     if not same:
         raise InvalidArgument(
-            f"ImageRecordIter does not support {name}={value!r}: only {default!r}, its default, is taken"
+            f"ImageRecordIter does not support {name}={value!r}: only the default, {default!r}, is supported"
         )
 
 
 def _converted(name: str, kind: str, value: Any) -> Any:
-    """A value as its parameter has it. MXNet itself takes everything as text, so text is fine."""
-    wanted = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "text"}
+    """Converts a value to its parameter's type. MXNet itself takes everything as text, so text is
+    accepted."""
+    wanted = {"int": "an integer", "float": "a number", "bool": "True or False", "str": "text"}
     base = kind.removesuffix(" | None")
     try:
         if value is None and base != kind:
@@ -240,47 +242,47 @@ def _shape(value: Any) -> tuple[int, int, int]:
 
 
 def _check(p: Parameters) -> None:
-    """Refuses values that mean nothing, or that nothing here does."""
+    """Rejects values that are invalid or not supported."""
 
     def refuse(name: str, why: str, hint: str | None = None) -> None:
         raise InvalidArgument(f"ImageRecordIter: {name}={getattr(p, name)!r}: {why}", hint=hint)
 
     if p.data_shape[0] not in (1, 3, 4) or min(p.data_shape) < 1:
-        refuse("data_shape", "it is channels (1, 3 or 4), height and width")
+        refuse("data_shape", "it must be channels (1, 3 or 4), height and width")
     if not p.path_imgrec:
         raise InvalidArgument("ImageRecordIter needs path_imgrec")
     for name in ("batch_size", "label_width", "preprocess_threads", "num_parts", "prefetch_buffer"):
         if getattr(p, name) < 1:
-            refuse(name, "it is 1 or more")
+            refuse(name, "it must be 1 or more")
     if not 0 <= p.part_index < p.num_parts:
         refuse("part_index", f"parts are numbered from 0 to {p.num_parts - 1}")
     if p.dtype not in _DTYPES:
-        refuse("dtype", f"it is one of {', '.join(_DTYPES)}")
+        refuse("dtype", f"it must be one of {', '.join(_DTYPES)}")
     if p.resize < 1 and p.resize != -1:
-        refuse("resize", "it is the shorter edge, or -1")
+        refuse("resize", "it must be the length of the shorter edge, or -1")
     if p.inter_method not in _FILTERS:
-        refuse("inter_method", f"it is one of {', '.join(map(str, _FILTERS))}")
+        refuse("inter_method", f"it must be one of {', '.join(map(str, _FILTERS))}")
     if p.rotate < -1:
-        refuse("rotate", "MXNet does not turn by less than 0", f"turn by {p.rotate % 360}")
+        refuse("rotate", "MXNet does not rotate by less than 0 degrees", f"rotate by {p.rotate % 360}")
     if (p.rotate > 0 or p.max_rotate_angle > 0) and p.inter_method not in _TURNED_LINEARLY:
-        refuse("inter_method", f"with rotate or max_rotate_angle it is one of {_TURNED_LINEARLY}")
+        refuse("inter_method", f"with rotate or max_rotate_angle it must be one of {_TURNED_LINEARLY}")
     for name in ("max_rotate_angle", "pad", "brightness", "contrast", "saturation", "pca_noise"):
         if getattr(p, name) < 0:
-            refuse(name, "it is 0 or more")
+            refuse(name, "it must be 0 or more")
     if not 0 <= p.fill_value <= 255:
-        refuse("fill_value", "it is 0 to 255")
+        refuse("fill_value", "it must be 0 to 255")
     for name in ("std_r", "std_g", "std_b", "std_a"):
         if getattr(p, name) == 0:
-            refuse(name, "nothing can be divided by it")
+            refuse(name, "it must not be 0")
     if p.random_resized_crop and p.rand_crop:
-        refuse("rand_crop", "it cannot be had together with random_resized_crop")
+        refuse("rand_crop", "it cannot be combined with random_resized_crop")
     if p.random_resized_crop and not 0 < p.min_random_area <= p.max_random_area:
-        refuse("min_random_area", f"it is above 0, and not above max_random_area={p.max_random_area!r}")
+        refuse("min_random_area", f"it must be above 0, and at most max_random_area={p.max_random_area!r}")
     if p.random_resized_crop and p.max_random_area > 1:
-        refuse("max_random_area", "a part is not larger than the picture")
+        refuse("max_random_area", "a part cannot be larger than the image")
     low, high = _aspect(p)
     if p.random_resized_crop and not 0 < low <= high:
-        refuse("max_aspect_ratio", f"the ratios {low} to {high} are no range above 0")
+        refuse("max_aspect_ratio", f"the ratios {low} to {high} are not a range above 0")
     if not p.random_resized_crop and (low, high) != (1.0, 1.0):
         refuse("max_aspect_ratio", "not supported without random_resized_crop")
 
@@ -292,7 +294,7 @@ def _aspect(p: Parameters) -> tuple[float, float]:
 
 
 def steps_of(p: Parameters) -> list[Any]:
-    """The steps that parameters mean, in MXNet's order.
+    """Translates parameters to steps, in MXNet's order.
 
     >>> from anyrec._image_parameters import read_parameters, steps_of
     >>> given = {"path_imgrec": "a.rec", "data_shape": (3, 224, 224), "batch_size": 64}
@@ -328,12 +330,12 @@ def steps_of(p: Parameters) -> list[Any]:
     elif p.rand_mirror:
         steps.append(image.Flip(0.5))
     if p.dtype.startswith("float"):
-        # MXNet multiplies with the scale what the mean was subtracted from before.
+        # MXNet subtracts the mean before it multiplies by the scale.
         mean = tuple(p.scale * value for value in of_channels(p, "mean", channels))
         steps.append(image.Normalise(mean, of_channels(p, "std", channels), scale=p.scale))
     return steps
 
 
 def of_channels(p: Parameters, name: str, channels: int) -> tuple[float, ...]:
-    """``mean`` or ``std``, of each channel."""
+    """Returns ``mean`` or ``std`` of each channel."""
     return tuple(getattr(p, f"{name}_{colour}") for colour in "rgba"[:channels])

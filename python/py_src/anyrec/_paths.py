@@ -1,4 +1,4 @@
-"""Paths as callers give them: one, or many."""
+"""Path arguments: one path or several, and progress bars over files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Paths: TypeAlias = Path | Iterable[Path]
 
 
 def many(paths: Paths) -> list[Path]:
-    """A list of paths, whether one was given or several."""
+    """Returns a list of paths, whether one was given or several."""
     if isinstance(paths, str | bytes | os.PathLike):
         return [paths]
     return list(paths)
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """Bytes of files together."""
+    """Returns the total size of the files in bytes."""
     return sum(os.stat(path).st_size for path in paths)
 
 
 @contextmanager
 def telling(progress: bool, what: str, total: int) -> Iterator[Callable[[int], object] | None]:
-    """A function that shows how far the work has come (with tqdm), or nothing if none is wanted."""
+    """Yields a function that moves a tqdm progress bar, or ``None`` without ``progress``."""
     if not progress:
         yield None
         return

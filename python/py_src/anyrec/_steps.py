@@ -1,13 +1,12 @@
-"""Which batch comes when: the order of an epoch, from any step on.
+"""Which batch comes when: the order of an epoch, starting at any step.
 
-torch's samplers are walked from the front. To go on at step ``k`` without drawing the ``k`` batches
+torch iterates its samplers from the start. To resume at step ``k`` without drawing the ``k`` batches
 before it, this module knows how torch's own samplers make their order:
 
-* a sampler whose iterator is that of a list or range (sequential, distributed, a plain list) can be
-  set to any place;
-* the random sampler draws whole permutations: they are drawn here in the same way, with the same
-  use of the generator, and cut;
-* any other sampler, which only its author knows, is walked.
+* an iterator over a list or range (sequential, distributed, a plain list) can be set to any position;
+* the random sampler draws whole permutations; they are drawn here in the same way, with the same use of
+  the generator, and sliced;
+* any other sampler is iterated from the start.
 """
 
 from __future__ import annotations
@@ -21,68 +20,68 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-# Iterators that can be set to a place.
+# Iterators that can be set to a position.
 _SETTABLE: tuple[type[Any], ...] = (type(iter([])), type(iter(range(0))))
 # torch draws random numbers with replacement this many at a time.
 _DRAW = 32
-# Skipped draws are made and dropped in pieces of this many numbers.
+# Skipped draws are made and dropped in chunks of this many numbers.
 _PIECE = _DRAW << 15
 
 
 @dataclass
 class Order:
-    """What fixes the order of one epoch, so that it can be repeated."""
+    """What determines the order of one epoch, so that it can be repeated."""
 
     step: int = 0
-    """The first batch to give."""
+    """The first batch to yield."""
     seed: int | None = None
-    """The seed that the random sampler drew, where it has no generator of its own."""
+    """The seed that the random sampler drew, if it has no generator of its own."""
     generator: torch.Tensor | None = None
     """The state of the random sampler's own generator before the epoch's first draw."""
     epoch: int | None = None
-    """The epoch that the distributed sampler was told."""
+    """The epoch that was set on the distributed sampler."""
     given: int = 0
-    """How many batches were handed out."""
+    """How many batches were yielded."""
     running: bool = False
-    """Whether it was begun and has not come to its end."""
+    """Whether the epoch has started and not ended."""
 
 
 class StepSampler:
-    """The batches (or, without batching, the indices) of a loader, from a step on."""
+    """The batches (or, without batching, the indices) of a loader, starting at a step."""
 
     def __init__(self, source: Any, as_lists: bool) -> None:
         self.source = source
         self.as_lists = as_lists
-        """Whether an index that comes alone is given as a list of one."""
+        """Whether a single index is yielded as a list of one."""
         self.step = 0
-        """Where every epoch begins."""
+        """The step at which every epoch starts."""
         self.resumed: Order | None = None
-        """The epoch to go on with, until it comes to its end."""
+        """The epoch to resume, until it ends."""
         self.order = Order()
-        """The epoch that was begun last."""
+        """The epoch that started last."""
 
     def __len__(self) -> int:
-        # An epoch that is gone on with counts in full, as torch's own stateful loader has it:
-        # trainers take the length once, for all epochs.
+        # A resumed epoch counts in full, as in torch's own stateful loader: trainers read the length
+        # once, for all epochs.
         return max(0, len(self.source) - self.step)
 
     def __iter__(self) -> Iterator[Any]:
-        # The generator below draws nothing until torch asks for the first batch, as torch draws the
-        # workers' seed in between and both may use one generator.
+        # The generator below draws nothing until torch takes the first batch: torch draws the workers'
+        # seed in between, and both may use one generator.
         self.order = Order(self.step) if self.resumed is None else self.resumed
         self.order.running = True
         return self._draw(self.order)
 
     def has_given_all(self, order: Order) -> bool:
-        """Whether the last batch of an epoch was handed out."""
+        """Returns whether the last batch of an epoch was yielded."""
         try:
             return order.running and order.step + order.given >= len(self.source)
         except TypeError:
-            # A sampler of the user's own need not have a length.
+            # A custom sampler need not have a length.
             return False
 
     def finish(self, order: Order) -> None:
-        """Says that an epoch has come to its end."""
+        """Marks an epoch as ended."""
         order.running = False
         if self.resumed is order:
             self.resumed = None
@@ -107,7 +106,7 @@ def _batches(indices: Iterator[Any], size: int, drop_last: bool) -> Iterator[lis
 
 
 def _from(sampler: Iterable[Any], skip: int, order: Order) -> Iterator[Any]:
-    """What a sampler gives, from a place on."""
+    """Yields what a sampler yields, starting at a position."""
     if isinstance(sampler, DistributedSampler):
         if order.epoch is not None:
             sampler.set_epoch(order.epoch)
@@ -124,7 +123,10 @@ def _from(sampler: Iterable[Any], skip: int, order: Order) -> Iterator[Any]:
 
 
 def _random(sampler: RandomSampler, skip: int, order: Order) -> Iterator[int]:
-    """What torch's random sampler gives, from a place on; its generator ends up in the same state."""
+    """Yields what torch's random sampler yields, starting at a position.
+
+    The sampler's generator ends in the same state.
+    """
     count, total = len(sampler.data_source), sampler.num_samples
     generator = _generator(sampler, order)
     if sampler.replacement:
@@ -139,7 +141,7 @@ def _random(sampler: RandomSampler, skip: int, order: Order) -> Iterator[int]:
 
 def _generator(sampler: RandomSampler, order: Order) -> torch.Generator:
     if sampler.generator is None:
-        # Drawn in any case, so that the global generator goes on as without a resumed epoch.
+        # Always drawn, so that the global generator continues as it would without a resumed epoch.
         drawn = int(torch.empty((), dtype=torch.int64).random_().item())
         order.seed = drawn if order.seed is None else order.seed
         generator = torch.Generator()

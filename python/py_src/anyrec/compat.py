@@ -1,7 +1,7 @@
-"""Runs scripts that were written for ``ffrecord`` or ``mxnet.recordio`` (and
-``mxnet.io.ImageRecordIter``, whose arrays are NumPy's here), unchanged.
+"""Runs unchanged scripts that were written for ``ffrecord``, ``mxnet.recordio`` or
+``mxnet.io.ImageRecordIter`` (whose arrays are NumPy's here).
 
-Either the script says so itself:
+Either the script installs the redirection itself:
 
 >>> import anyrec.compat
 >>> anyrec.compat.install()
@@ -9,8 +9,8 @@ Either the script says so itself:
 >>> mx.recordio.IRHeader(0, 1.0, 7, 0)
 HEADER(flag=0, label=1.0, id=7, id2=0)
 
-or it is run by this module: ``python -m anyrec.compat SCRIPT ARGS...``. A package that was really
-imported before stays what it is.
+or this module runs it: ``python -m anyrec.compat SCRIPT ARGS...``. If a real package was imported before,
+it is left alone.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _MODULES = {
     "mxnet.recordio": "anyrec.mxnet",
     "mxnet.test_utils": None,
 }
-"""What each module name stands for; none where the module is made here."""
+"""The module that each name is redirected to; ``None`` if the module is built here."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MXNET_VERSION = "1.9.1"
-# Tells a spawned worker, which starts with nothing but its environment, which script it belongs to.
+# Tells a spawned worker, which inherits only the environment, which script it belongs to.
 _SCRIPT = "ANYREC_COMPAT_SCRIPT"
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of the originals here."""
+    """Redirects imports of the original modules."""
 
     def __init__(self, packages: frozenset[str]) -> None:
         self.packages = packages
@@ -77,7 +77,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         elif name == "mxnet.test_utils":
             module.__dict__["with_seed"] = _with_seed
         else:
-            # The import system takes what stands here now, so both names mean one module.
+            # The import system uses this entry, so both names refer to one module.
             sys.modules[name] = importlib.import_module(str(_MODULES[name]))
 
 
@@ -87,10 +87,10 @@ def _fill_mxnet(module: types.ModuleType) -> None:
     def missing(name: str) -> Any:
         if name == "io":
             return importlib.import_module("mxnet.io")
-        raise AttributeError(f"anyrec.compat has mxnet.recordio and mxnet.io only, not mxnet.{name}")
+        raise AttributeError(f"anyrec.compat provides only mxnet.recordio and mxnet.io, not mxnet.{name}")
 
     sys.modules["mxnet.recordio"] = recordio
-    module.__doc__ = "The part of MXNet that anyrec stands in for."
+    module.__doc__ = "The part of MXNet that anyrec replaces."
     contents: dict[str, Any] = {
         "__version__": _MXNET_VERSION,
         "MXNetError": recordio.MXNetError,
@@ -104,16 +104,16 @@ def _fill_io(module: types.ModuleType) -> None:
     from . import mxnet
 
     def missing(name: str) -> NoReturn:
-        raise AttributeError(f"anyrec.compat has mxnet.io.ImageRecordIter only, not mxnet.io.{name}")
+        raise AttributeError(f"anyrec.compat provides only mxnet.io.ImageRecordIter, not mxnet.io.{name}")
 
-    module.__doc__ = "The part of mxnet.io that anyrec stands in for."
+    module.__doc__ = "The part of mxnet.io that anyrec replaces."
     for name in ("DataBatch", "DataDesc", "ImageRecordIter"):
         module.__dict__[name] = getattr(mxnet, name)
     module.__dict__["__getattr__"] = missing
 
 
 def _with_seed(seed: int | None = None) -> Callable[[_Function], _Function]:
-    """For MXNet's own tests: a decorator that seeds Python's and NumPy's random numbers first."""
+    """A decorator for MXNet's own tests that first seeds Python's and NumPy's random numbers."""
 
     def decorate(function: _Function) -> _Function:
         @functools.wraps(function)
@@ -131,9 +131,9 @@ def _with_seed(seed: int | None = None) -> Callable[[_Function], _Function]:
 
 
 def install() -> None:
-    """Lets ``import ffrecord`` and ``import mxnet`` (its ``recordio`` and ``io``) mean the modules here.
+    """Redirects ``import ffrecord`` and ``import mxnet`` (its ``recordio`` and ``io``) to anyrec.
 
-    An original that was imported before stays; calling this again changes nothing.
+    An original that was imported before is left alone. Calling this again changes nothing.
     """
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
@@ -149,7 +149,8 @@ def _run(script: str, name: str) -> dict[str, Any]:
     module = types.ModuleType(name)
     module.__file__ = script
     module.__dict__["__builtins__"] = __builtins__
-    # A spawned worker imports the module of this name again, which is how it comes back here.
+    # A spawned worker imports the module of this name again, and so reaches the code at the end of this
+    # file.
     module.__spec__ = importlib.machinery.ModuleSpec("anyrec.compat", None)
     sys.modules[name] = module
     exec(code, module.__dict__)
@@ -164,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(0 if arguments else 2)
     script = os.path.abspath(arguments[0])
     if not os.path.isfile(script):
-        print(f"anyrec.compat: {arguments[0]}: there is no such script", file=sys.stderr)
+        print(f"anyrec.compat: {arguments[0]}: no such script", file=sys.stderr)
         raise SystemExit(2)
     sys.argv = arguments
     sys.path[0:1] = [os.path.dirname(script)]
@@ -176,6 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 if __name__ == "__main__":
     main()
 elif __name__ == "__mp_main__" and _SCRIPT in os.environ:
-    # A worker that was spawned by a script run here: it needs what the script defines.
+    # A worker that was spawned by a script run here needs what the script defines.
     install()
     globals().update(_run(os.environ[_SCRIPT], "__mp_main__"))

@@ -1,4 +1,4 @@
-"""Reading: many files as one sequence of records."""
+"""Datasets: one or more files as one sequence of records."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Dataset", "open"]
 
 
 class Dataset(Selecting, _anyrec.Dataset):
-    """One or more record files of one format, numbered through. :func:`anyrec.open` makes one.
+    """One or more record files of one format, numbered as one sequence. :func:`anyrec.open` returns one.
 
-    A dataset is a sequence of records: ``len``, indices (negative too), slices, lists and NumPy
-    arrays of indices, iteration. Any number of threads may use it at once, and so may processes
-    forked from this one; pickling takes paths and options along and opens the files anew.
+    A dataset is a sequence of records. It supports ``len``, indices (also negative), slices, lists and
+    NumPy arrays of indices, and iteration. Any number of threads and forked processes may use it at once.
+    Pickling stores paths and options, and unpickling opens the files again.
 
     >>> import anyrec
     >>> with anyrec.create("words.rec") as writer:
@@ -54,7 +54,7 @@ class Dataset(Selecting, _anyrec.Dataset):
 
 
 def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Report:
-    """Verifies files, with one bar for all."""
+    """Verifies files, with one progress bar for all."""
     reports = []
     before = 0
     with telling(progress, "verify", size_of(files)) as tell:
@@ -84,28 +84,28 @@ def open(
 ) -> Dataset:
     """Opens a record file, several, a directory or a glob pattern.
 
-    The format is found from the content. Nothing is read that is not asked for.
+    The format is detected from the content. Only what you request is read.
 
-    :param paths: a path, a list of paths, a directory (every record file directly in it, by name)
-        or a glob pattern. All files have one format.
-    :param format: the format's id, where detection is not wanted.
-    :param verify: check the checksums of what is read.
-    :param skip_damage: leave damaged stretches out instead of raising.
-    :param copy: give records memory of their own. With ``False``, records of a mapped file are
-        slices of it: no copy is made, but they change if another program writes into the file, and
-        reading them ends the process if it is cut short.
-    :param access: how files are read: ``mapped`` into memory, at positions (``positional``), or past
-        the system's page cache (``direct``); ``auto`` maps them on local file systems.
-    :param threads: threads that work on one batch or scan; 0 for as many as there are cores. For a scan
-        one more reads the file ahead.
-    :param index_file: MXNet: the index file; ``False`` for none.
-    :param legacy_transform: GRAIL version 1 packed files: the transformer, as the file does not say.
+    :param paths: a path, a list of paths, a directory (every record file directly in it, sorted by name)
+        or a glob pattern. All files must have the same format.
+    :param format: the format's id, to skip detection.
+    :param verify: verify the checksums of what is read.
+    :param skip_damage: skip damaged byte ranges instead of raising.
+    :param copy: copy records into memory of their own. With ``False``, records of a mapped file are
+        slices of it. Nothing is copied, but they change if another program writes into the file, and
+        accessing them kills the process if the file is truncated.
+    :param access: how files are read: ``mapped`` into memory, by ``positional`` reads, or ``direct``,
+        bypassing the page cache. ``auto`` maps files on local file systems.
+    :param threads: number of threads for one batch or scan; 0 for one per core. A scan uses one more
+        thread to read ahead.
+    :param index_file: MXNet: path of the index file; ``False`` to use none.
+    :param legacy_transform: GRAIL version 1 packed files: the transformer, which the file does not name.
     :param keys: GRAIL: keys for ``aes-256-gcm``, by id.
-    :param max_record: largest record, in bytes (4 GiB unless said otherwise).
-    :param max_frame: largest decompressed GRAIL block (4 GiB).
-    :param max_decompressed: largest decompressed IDX file (64 GiB).
-    :param max_memory: most bytes of data in memory at once: a record, a block, an array, a batch (no
-        such bound unless said otherwise).
+    :param max_record: largest record, in bytes (default 4 GiB).
+    :param max_frame: largest decompressed GRAIL block, in bytes (default 4 GiB).
+    :param max_decompressed: largest decompressed IDX file, in bytes (default 64 GiB).
+    :param max_memory: most bytes of data in memory at once: a record, a block, an array, a batch
+        (default: no bound).
 
     >>> import anyrec
     >>> for name in ["a.ffr", "b.ffr"]:

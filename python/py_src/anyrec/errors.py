@@ -1,7 +1,7 @@
-"""What can go wrong.
+"""Exceptions.
 
-Every failure of the package is an :class:`AnyrecError`, and also what a Python user would catch
-without knowing the package: a ``ValueError``, an ``OSError``, an ``IndexError``.
+Every failure is an :class:`AnyrecError`. It is also the built-in exception that you would expect: a
+``ValueError``, an ``OSError`` or an ``IndexError``.
 
 >>> import anyrec
 >>> try:
@@ -35,27 +35,27 @@ __all__ = [
 
 
 class AnyrecError(Exception):
-    """A failure: one sentence, and as much of the place as is known.
+    """A failure: one sentence, and as much of the location as is known.
 
-    ``str(error)`` is what the command line prints; ``reason`` is the sentence without the place.
+    ``str(error)`` is what the command line prints. ``reason`` is the sentence without the location.
     """
 
     reason: str
-    """The sentence alone."""
+    """The sentence without the location."""
     path: str | None
-    """The file, as it was named."""
+    """The file, as the caller named it."""
     offset: int | None
     """The byte offset in the file."""
     record: int | None
-    """The number of the record."""
+    """The record number."""
     expected: str | None
-    """What the file promised, where the failure is a mismatch."""
+    """The stored value, if the failure is a mismatch."""
     found: str | None
-    """What was found instead."""
+    """The value that was found instead."""
     hint: str | None
     """What to do next."""
     original: str | None
-    """The message of the format's original implementation, where it is part of its interface."""
+    """The message of the format's original implementation, if it is part of that interface."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class AnyrecError(Exception):
         return self._message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions cross process borders (DataLoader workers): keep every attribute.
+        # Exceptions are pickled between processes (DataLoader workers): keep every attribute.
         return (_rebuild, (type(self), self.__dict__.copy(), getattr(self, "errno", None)))
 
 
@@ -102,55 +102,55 @@ def _rebuild(kind: type[AnyrecError], attributes: dict[str, Any], errno: int | N
 
 
 class CorruptRecord(AnyrecError, ValueError):
-    """The bytes are not what the format promises."""
+    """The bytes violate the format."""
 
 
 class UnsupportedFormat(AnyrecError, ValueError):
-    """The bytes are fine, but nothing here reads or writes such a thing."""
+    """The format, version or feature is not supported."""
 
 
 class LimitExceeded(AnyrecError, ValueError):
-    """A size taken from a file, or a record given to a writer, is over the limit."""
+    """A size from a file, or a record given to a writer, exceeds a limit."""
 
 
 class RecordNotFound(AnyrecError, IndexError):
-    """A record number, key or position that the file does not have."""
+    """The file has no record with that number, key or position."""
 
 
 class InvalidArgument(AnyrecError, ValueError):
-    """The arguments make no sense together."""
+    """An argument is invalid, or arguments contradict each other."""
 
 
 class StaleCompanion(AnyrecError, ValueError):
-    """A companion file (index file, table) belongs to other data."""
+    """A companion file (index file, table) does not match the data file."""
 
 
 class OutOfMemory(AnyrecError, MemoryError):
-    """There is not enough memory. The file may be sound: no setting that skips damage skips this."""
+    """There is not enough memory. The file may be sound, so options that skip damage do not skip this."""
 
 
 class ClosedError(AnyrecError, ValueError):
-    """The dataset, reader or writer was closed before."""
+    """The dataset, reader or writer is closed."""
 
 
 class InternalError(AnyrecError, RuntimeError):
-    """A mistake in anyrec itself, whatever the caller did. Please report it."""
+    """A bug in anyrec itself. Please report it."""
 
 
 class SystemFailure(AnyrecError, OSError):
-    """The operating system said no."""
+    """The operating system reported an error."""
 
 
 class FileMissing(SystemFailure, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class FileRefused(SystemFailure, PermissionError):
-    """The file may not be read or written by this user."""
+    """Permission denied."""
 
 
 class FileExists(AnyrecError, FileExistsError):
-    """The output exists already and overwriting was not asked for."""
+    """The output exists, and overwriting was not requested."""
 
     def __init__(self, message: str = "", *, errno: int | None = None, **place: Any) -> None:
         super().__init__(message, errno=_errno.EEXIST if errno is None else errno, **place)

@@ -1,4 +1,4 @@
-"""Work on whole files: verify, repair, convert, index, pack."""
+"""Operations on whole files: verify, repair, convert, index, pack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["convert", "formats", "index", "pack_folder", "repair", "verify"]
 
 
 def formats() -> list[dict[str, Any]]:
-    """The formats there are, and what each can do.
+    """Lists the formats and their capabilities.
 
     >>> import anyrec
     >>> [format["id"] for format in anyrec.formats()]
@@ -26,7 +26,7 @@ def formats() -> list[dict[str, Any]]:
 
 
 def verify(paths: Paths, *, progress: bool = False, **options: Any) -> Report:
-    """Reads every byte of files and reports all damage. Damage is not an exception.
+    """Reads every byte of the files and reports all damage. Damage does not raise an exception.
 
     :param paths: as for :func:`anyrec.open`.
     :param progress: show a bar (needs tqdm).
@@ -59,7 +59,7 @@ def repair(
     :param input: the damaged file, which is only read.
     :param output: the file to write.
     :param overwrite: replace the output if it exists.
-    :param rebuild_tree: of a packed folder that lost files, rewrite the tree for those left.
+    :param rebuild_tree: rewrite the tree of a packed folder that lost files, for the files that are left.
     :param progress: show a bar (needs tqdm).
     :param options: of :func:`anyrec.open`.
 
@@ -94,23 +94,23 @@ def convert(
     progress: bool = False,
     **options: Any,
 ) -> Conversion:
-    """Writes the records of files, in order, to a file of any format.
+    """Writes the records of the files, in order, to a file of any format.
 
     :param inputs: as for :func:`anyrec.open`.
     :param output: the file to write.
-    :param format: its format's id; without it, the output's ending says.
-    :param strip_header: MXNet image records: write the payload alone.
-    :param shards: cut the output into so many files.
-    :param shard_bytes: cut the output into files of at most so many bytes of records.
-    :param labels: an IDX file of labels that belong to the records.
+    :param format: the output's format id; by default, inferred from its extension.
+    :param strip_header: MXNet image records: write only the payload.
+    :param shards: split the output into this many files.
+    :param shard_bytes: split the output into files of at most this many bytes of records.
+    :param labels: an IDX file with the labels of the records.
     :param label_output: write the labels to this IDX file.
     :param label_dtype: its element type (``uint8``).
-    :param skip_damage: leave damaged stretches out instead of raising.
+    :param skip_damage: skip damaged byte ranges instead of raising.
     :param open_options: further options of :func:`anyrec.open`.
     :param progress: show a bar (needs tqdm).
     :param options: of :func:`anyrec.create`.
 
-    What cannot be carried over is a :class:`NotStored` warning, and in the result.
+    What cannot be converted is a :class:`NotStored` warning, and is listed in the result.
 
     >>> import anyrec
     >>> with anyrec.create("words.rec") as writer:
@@ -124,7 +124,7 @@ def convert(
     if format is None:
         format = _anyrec.format_by_name(output)
         if format is None:
-            raise UnsupportedFormat(f"{output!r}: no format has names that end like this; say format=...")
+            raise UnsupportedFormat(f"cannot infer a format from {output!r}; pass format=...")
     how = {
         "strip_header": strip_header or None,
         "shards": shards,
@@ -163,14 +163,14 @@ def index(
     progress: bool = False,
     **options: Any,
 ) -> Indexed:
-    """Writes a file's index, so that records are found without a scan.
+    """Writes a file's index, which locates records without a scan.
 
-    MXNet: the ``.idx`` file, keyed by the ids of the image headers where every record has one and
-    all differ, by record number otherwise. Other formats, or with ``table``: a table of positions
-    beside the file.
+    For MXNet this is the ``.idx`` file. Its keys are the ids of the image headers if every record has one
+    and all differ, otherwise the record numbers. For other formats, or with ``table``, it is a table of
+    positions in the same folder.
 
     :param path: the data file.
-    :param output: MXNet: the index file (the ``.idx`` beside the data file).
+    :param output: MXNet: the index file (default: the data file's name with ``.idx``).
     :param table: write a table for an MXNet file too.
     :param overwrite: replace the index file if it exists.
     :param progress: show a bar (needs tqdm).
@@ -189,11 +189,11 @@ def index(
 
 
 def pack_folder(folder: Path, file: Path, *, overwrite: bool = False, progress: bool = False) -> int:
-    """Packs a folder into an FFRecord file, and says how many files are in it.
+    """Packs a folder into an FFRecord file, and returns the number of packed files.
 
     :class:`anyrec.PackedFolder` reads it without unpacking.
 
-    :param folder: the folder; links in it are followed.
+    :param folder: the folder. Links in it are followed.
     :param file: the file to write.
     :param overwrite: replace the file if it exists.
     :param progress: show a bar (needs tqdm).

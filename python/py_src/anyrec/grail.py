@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 __all__ = ["Location", "Scanner", "Writer", "register_transformer", "required_space"]
 
 Location: TypeAlias = tuple[int, int]
-"""Where an item is: (byte offset of its block, number within the block)."""
+"""The address of an item: (byte offset of its block, number within the block)."""
 
 Header: TypeAlias = Mapping[str, Any] | Mapping[bytes, Any] | Iterable[tuple[str | bytes, Any]]
 Coder: TypeAlias = "Callable[[bytes], Buffer]"
 
 
 class Writer(Completing, _anyrec.GrailWriter):
-    """Writes a file of version 2, which appears when the writer is closed.
+    """Writes a file of version 2, which is published when the writer is closed.
 
     :param path: the file.
     :param transformers: in order of application, ``"name"`` or ``"name config"``: ``zstd``,
         ``flate``, ``aes-256-gcm``, or your own (:func:`register_transformer`).
-    :param header: pairs for the file's header; a list of pairs where keys repeat. Values are bool,
-        int, str or bytes.
-    :param max_items: a block ends after so many items, and one more, as in the original (16384).
+    :param header: pairs for the file's header; use a list of pairs if keys repeat. Values are bool, int,
+        str or bytes.
+    :param max_items: a block ends after this many items plus one, as in the original (default 16384).
     :param index: called with (location, item) for every item, in order, once its block is written.
         Blocks are written when they are full, at :meth:`wait` and when the file is closed.
-    :param trailer: ``True`` promises a trailer, ``False`` says that there is none. Left out, it may
-        be set or not.
-    :param parallelism: blocks compressed at once (8).
+    :param trailer: ``True`` declares a trailer, ``False`` declares that there is none. By default a
+        trailer is optional.
+    :param parallelism: number of blocks compressed at once (default 8).
     :param keys: 32-byte keys for ``aes-256-gcm``, by id.
-    :param skip_header: leave the header out, for output that is put behind another file's.
+    :param skip_header: leave out the header, for output that is appended to another file.
     :param overwrite: replace the file if it exists.
     """
 
@@ -76,7 +76,7 @@ class Writer(Completing, _anyrec.GrailWriter):
         overwrite: bool = False,
     ) -> Self:
         if isinstance(transformers, str):
-            raise TypeError("transformers is a list of strings, not a string")
+            raise TypeError("transformers must be a list of strings, not a string")
         given: dict[str, Any] = {
             "transformers": list(transformers),
             "header": header,
@@ -91,11 +91,11 @@ class Writer(Completing, _anyrec.GrailWriter):
 
 
 class Scanner(_anyrec.GrailScanner):
-    """The items of a file, one after the other; of both versions.
+    """Iterates over the items of a file of either version.
 
     :param path: the file.
-    :param shard: (start, limit, of): only the parts [start, limit) of so many equal ones. The shards
-        (0, 1, n), (1, 2, n), ... (n - 1, n, n) have every item once.
+    :param shard: (start, limit, of): read only parts [start, limit) of ``of`` equal parts. Together, the
+        shards (0, 1, n), (1, 2, n), ... (n - 1, n, n) have every item once.
     :param options: of :func:`anyrec.open`: ``skip_damage``, ``verify``, ``legacy_transform``,
         ``keys``, ...
 
@@ -121,7 +121,7 @@ class Scanner(_anyrec.GrailScanner):
 
     @property
     def header(self) -> dict[str | bytes, Any]:  # type: ignore[override]
-        """The header's pairs; of a key that repeats, the first one's value."""
+        """The header's pairs. If a key repeats, its first value counts."""
         pairs: dict[str | bytes, Any] = {}
         for key, value in super().header:
             pairs.setdefault(key, value)
@@ -129,7 +129,7 @@ class Scanner(_anyrec.GrailScanner):
 
     @property
     def header_pairs(self) -> list[tuple[str | bytes, Any]]:
-        """The header's pairs in order, repeated keys included."""
+        """The header's pairs in order, including repeated keys."""
         return list(super().header)
 
     def __enter__(self) -> Self:
@@ -144,11 +144,11 @@ def register_transformer(
     encoder: Callable[[str], Coder] | None = None,
     decoder: Callable[[str], Coder] | None = None,
 ) -> None:
-    """Makes a transformer of your own known by name, for all files from then on.
+    """Registers a custom transformer by name, for all files opened or created afterwards.
 
-    Both are called with the config (what stands behind the name, or ``""``) and give a function from
-    a block's bytes to other bytes. They run in several threads at once. Processes started anew (not
-    forked) must register it again.
+    Both callables receive the config (the text after the name, or ``""``) and return a function from a
+    block's bytes to other bytes. These functions run in several threads at once. Spawned processes must
+    register the transformer again; forked ones need not.
 
     >>> from anyrec import grail
     >>> def rotate(distance):
@@ -163,7 +163,7 @@ def register_transformer(
 
 
 def required_space(sizes: Sequence[int], record_bytes: int) -> int:
-    """An upper bound on the length of a file that holds items of these sizes.
+    """Returns an upper bound on the length of a file that holds items of these sizes.
 
     >>> from anyrec import grail
     >>> grail.required_space([1024, 1024, 1024], 2048)

@@ -25,14 +25,14 @@ __all__ = ["read", "write"]
 def read(path: Path, *, mapped: bool = False, verify: bool = True, **options: Any) -> npt.NDArray[Any]:
     """Reads a file, plain or gzipped, as an array in this machine's byte order.
 
-    The array is memory of its own, and writable.
+    The array owns its memory and is writable.
 
     :param path: the file.
-    :param mapped: with ``True``, where the elements are single bytes and the file is plain and on a
-        local file system, the array is the mapped file itself: read-only, and nothing is read before
-        it is used. The file must not be written to in place meanwhile (replacing it is fine), and
-        using the array after the file was cut short ends the process.
-    :param verify: check the checksum of a gzipped file.
+    :param mapped: with ``True``, the array is the mapped file itself, if the elements are single bytes
+        and the file is uncompressed and on a local file system. Such an array is read-only, and nothing
+        is read before it is used. The file must not be written in place meanwhile (replacing it is fine).
+        Using the array after the file was truncated kills the process.
+    :param verify: verify the checksum of a gzipped file.
     :param options: of :func:`anyrec.open`: ``access``, ``max_decompressed``.
     """
     return _anyrec.idx_read(path, {"verify": verify, **options}, mapped)
@@ -41,13 +41,13 @@ def read(path: Path, *, mapped: bool = False, verify: bool = True, **options: An
 def write(path: Path, array: npt.ArrayLike, *, gzip: bool | None = None, overwrite: bool = False) -> int:
     """Writes an array of ``uint8``, ``int8``, ``int16``, ``int32``, ``float32`` or ``float64``.
 
-    Any shape, memory order and byte order will do. The file appears when it is whole.
+    Any shape, memory order and byte order is accepted. The file is published when it is complete.
 
-    :param path: the file; a name that ends in ``.gz`` is gzipped.
+    :param path: the file. If the name ends in ``.gz``, the file is gzipped.
     :param array: the array.
-    :param gzip: gzip it, or not, whatever the name says.
+    :param gzip: whether to gzip the file, whatever its name.
     :param overwrite: replace the file if it exists.
-    :return: the file's length.
+    :return: the length of the file in bytes.
     """
     options: dict[str, Any] = {"overwrite": overwrite}
     if gzip is not None:

@@ -1,7 +1,7 @@
-"""Pictures for training: the steps from an encoded picture to a sample, and the loader for them.
+"""Images for training: the steps from an encoded image to a sample, and the loader that runs them.
 
-Records hold pictures (JPEG, PNG, WebP), by themselves or as MXNet's image records. Threads decode
-them and take them through a list of steps; what comes out are finished batches.
+Records hold images (JPEG, PNG, WebP), alone or as MXNet's image records. Threads decode them, apply a
+list of steps, and produce finished batches.
 
 >>> import anyrec, numpy as np
 >>> from anyrec.image import CentreCrop, Flip, Normalise, Resize
@@ -16,10 +16,10 @@ them and take them through a list of steps; what comes out are finished batches.
 >>> batch.data.shape, batch.data.dtype.name, float(batch.data.max()), batch.labels.shape
 ((4, 3, 28, 28), 'float32', 0.0, (4,))
 
-Wherever a step takes a range, a pair is the range itself, and a single number ``x`` means from
-``1 - x`` to ``1 + x`` for brightness, contrast and saturation, and from ``-x`` to ``x`` for hue and
-degrees. Filters are ``bilinear``, ``bicubic`` and ``lanczos`` (antialiased, as Pillow and torchvision
-have them) and OpenCV's: ``cv-nearest``, ``cv-linear``, ``cv-cubic``, ``cv-area``, ``cv-lanczos4`` and
+Where a step takes a range, a pair is the range itself. A single number ``x`` means ``1 - x`` to ``1 + x``
+for brightness, contrast and saturation, and ``-x`` to ``x`` for hue and degrees. Filters are
+``bilinear``, ``bicubic`` and ``lanczos`` (antialiased, as in Pillow and torchvision) and
+OpenCV's: ``cv-nearest``, ``cv-linear``, ``cv-cubic``, ``cv-area``, ``cv-lanczos4`` and
 ``cv-auto`` (cubic to enlarge, area to shrink).
 """
 
@@ -65,23 +65,23 @@ __all__ = [
 ]
 
 Size = int | tuple[int, int]
-"""A side of a square, or (height, width)."""
+"""The side of a square, or (height, width)."""
 Range = float | tuple[float, float]
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One step from a decoded picture to a sample."""
+    """One step from a decoded image to a sample."""
 
     def _plain(self) -> tuple[str, dict[str, Any]]:
-        """Its name and values, as the native side wants them."""
+        """Returns its name and values for the native code."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return type(self).__name__, values
 
 
 @dataclasses.dataclass(frozen=True)
 class Resize(Step):
-    """Resizes so that the shorter side has this length; the longer one is rounded down."""
+    """Resizes the shorter side to this length; the longer one is rounded down."""
 
     shorter: int
     filter: str = "bilinear"
@@ -98,7 +98,8 @@ class ResizeTo(Step):
 
 @dataclasses.dataclass(frozen=True)
 class CentreCrop(Step):
-    """The middle. Smaller pictures are an error unless ``enlarge`` names a filter to enlarge them by."""
+    """Crops the centre. Smaller images are an error, unless ``enlarge`` names a filter to enlarge them
+    with."""
 
     size: Size
     enlarge: str | None = None
@@ -106,7 +107,7 @@ class CentreCrop(Step):
 
 @dataclasses.dataclass(frozen=True)
 class RandomCrop(Step):
-    """A part of this size, anywhere; ``enlarge`` as for :class:`CentreCrop`."""
+    """Crops a part of this size, anywhere; ``enlarge`` as for :class:`CentreCrop`."""
 
     size: Size
     enlarge: str | None = None
@@ -114,10 +115,10 @@ class RandomCrop(Step):
 
 @dataclasses.dataclass(frozen=True)
 class RandomResizedCrop(Step):
-    """A part of random area and proportions, anywhere, resized to one size.
+    """Crops a part of random area and aspect ratio, anywhere, and resizes it.
 
-    ``law`` is how it is drawn: as in ``torchvision`` (logarithms of proportions equally likely) or as in
-    ``mxnet`` (proportions equally likely, turned over half of the time).
+    ``law`` is the distribution: that of ``torchvision`` (the logarithm of the aspect ratio is uniform) or
+    of ``mxnet`` (the aspect ratio is uniform, and inverted half of the time).
     """
 
     size: Size
@@ -129,16 +130,16 @@ class RandomResizedCrop(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Flip(Step):
-    """Mirrors left to right, with this probability."""
+    """Flips left and right, with this probability."""
 
     probability: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Jitter(Step):
-    """Changes brightness, contrast, saturation and hue, those that are given, in random order.
+    """Changes those of brightness, contrast, saturation and hue that are given, in random order.
 
-    With the ``law`` of ``mxnet``, gray has red's weight for blue and blue's for red.
+    With ``law="mxnet"``, gray uses red's weight for blue and blue's for red.
     """
 
     brightness: Range | None = None
@@ -162,7 +163,7 @@ class Brightness(_Single):
 
 
 class Contrast(_Single):
-    """Moves all values away from the mean gray (factors above 1) or towards it."""
+    """Moves all values away from the image's mean gray (factors above 1) or towards it."""
 
 
 class Saturation(_Single):
@@ -170,12 +171,12 @@ class Saturation(_Single):
 
 
 class Hue(_Single):
-    """Moves the hue by a share of a turn, at most half a turn."""
+    """Shifts the hue by a fraction of a turn, at most half a turn."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Hsl(Step):
-    """Moves hue, saturation and lightness by at most so much, in OpenCV's units (180 and 255)."""
+    """Shifts hue, saturation and lightness by at most this much, in OpenCV's units (180 and 255)."""
 
     h: int = 0
     s: int = 0
@@ -184,16 +185,17 @@ class Hsl(Step):
 
 @dataclasses.dataclass(frozen=True)
 class PcaNoise(Step):
-    """Noise along the main axes of natural pictures' colours (AlexNet's; a deviation of 0.1 is usual)."""
+    """Adds AlexNet's noise along the principal components of natural images' colours (0.1 is usual)."""
 
     std: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Rotate(Step):
-    """Turns about the centre, counterclockwise; what comes from outside has the value ``fill``.
+    """Rotates about the centre, counterclockwise. Pixels from outside have the value ``fill``.
 
-    With the ``law`` of ``mxnet``, by whole degrees, and about half a pixel below and right of the centre.
+    With ``law="mxnet"``, rotates by whole degrees, about a point half a pixel below and right of the
+    centre.
     """
 
     degrees: Range
@@ -203,7 +205,7 @@ class Rotate(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Pad(Step):
-    """A border of so many pixels on every side."""
+    """Adds a border of this many pixels on every side."""
 
     pixels: int
     fill: int = 0
@@ -211,7 +213,8 @@ class Pad(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Normalise(Step):
-    """``(value * scale - mean) / std``, with one number for each channel or one for all; always last."""
+    """Computes ``(value * scale - mean) / std``, with one number per channel or one for all; always the
+    last step."""
 
     mean: float | Sequence[float]
     std: float | Sequence[float]
@@ -219,16 +222,18 @@ class Normalise(Step):
 
 
 IMAGENET = Normalise(mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375))
-"""ImageNet's mean and deviation of red, green and blue."""
+"""ImageNet's mean and standard deviation of red, green and blue."""
 
 
 def training_steps(size: Size) -> list[Step]:
-    """The usual recipe for training on ImageNet: a random part, resized, mirrored half of the time."""
+    """Returns the usual steps for training on ImageNet: a random part, resized, flipped half of the
+    time."""
     return [RandomResizedCrop(size), Flip(), IMAGENET]
 
 
 def evaluation_steps(size: Size) -> list[Step]:
-    """The usual recipe for evaluation: resized to 256/224 of the size, and the middle of that."""
+    """Returns the usual steps for evaluation: resized to 256/224 of the size, then cropped to the
+    centre."""
     shorter = min(size) if isinstance(size, tuple) else size
     return [Resize(shorter * 256 // 224), CentreCrop(size), IMAGENET]
 
@@ -237,48 +242,48 @@ class ImageBatch(NamedTuple):
     """A batch of :class:`ImageLoader`."""
 
     data: Any
-    """The pictures: (batch, channels, height, width), or (batch, height, width, channels)."""
+    """The images: (batch, channels, height, width), or (batch, height, width, channels)."""
     labels: Any
-    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1; ``None`` where no
+    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1; ``None`` if no
     record has one."""
     indices: Any
-    """The records' numbers."""
+    """The record numbers."""
     ids: Any
-    """The ids of their image headers; their numbers where they have none."""
+    """The ids from their image headers; their record numbers if they have none."""
     padding: int
-    """How many of them, at the end, only fill the last batch of an epoch up."""
+    """How many samples at the end only fill up the last batch of an epoch."""
 
 
 class ImageLoader(Loader):
-    """Gives finished batches of pictures, epoch after epoch: read, decoded and changed by threads.
+    """Yields finished batches of images, read, decoded and transformed by threads.
 
-    It is an :class:`anyrec.Loader`: order, ranks, :meth:`state_dict`, resuming and errors are its. What
-    is random in the steps depends on the seed, the epoch and the sample's place in its order alone: the
-    pixels are the same for any number of threads and ranks, and after any resume.
+    It is an :class:`anyrec.Loader`, with the same order, ranks, :meth:`state_dict`, resuming and errors.
+    What is random in the steps depends only on the seed, the epoch and the sample's position in the
+    order. The pixels are the same for any number of threads and ranks, and after any resume.
 
-    Of a JPEG, only the part and the scale that the steps need are decoded.
+    Only the part and the scale of a JPEG that the steps need are decoded.
 
     :param data: as for :class:`anyrec.Loader`.
-    :param batch_size: pictures in a batch of one rank.
+    :param batch_size: images per batch and rank.
     :param size: height and width of the samples, or one number for both.
-    :param train: ``True`` for the usual steps of training on ImageNet (:func:`training_steps`), ``False``
-        for those of evaluation (:func:`evaluation_steps`).
-    :param steps: the steps, instead; the last crop or :class:`ResizeTo` must give ``size``.
-    :param channels: 1 for gray, 3 for red, green, blue, 4 for these and opacity.
+    :param train: ``True`` for the usual ImageNet training steps (:func:`training_steps`), ``False`` for
+        the evaluation steps (:func:`evaluation_steps`).
+    :param steps: a list of steps instead; the last crop or :class:`ResizeTo` must produce ``size``.
+    :param channels: 1 for gray, 3 for red, green, blue, 4 for these and alpha.
     :param layout: ``NCHW`` or ``NHWC``.
     :param dtype: ``uint8``, ``float16``, ``bfloat16`` (as ``uint16`` in NumPy, which has no such type)
         or ``float32``. Without :class:`Normalise`, values are 0 to 255.
-    :param label_width: how many labels a record has; 0 for no labels.
-    :param exif: turn pictures upright by their EXIF data.
-    :param lenient: take what is there of a JPEG that is cut short or broken.
-    :param on_error: what happens with a picture that cannot be decoded: ``raise``, ``skip`` or
-        ``replace`` it as :class:`anyrec.Loader` does, or ``blank``: it is all zeros and keeps its label.
-        :attr:`failed` and :attr:`errors` have the number and the names.
-    :param apply: called with every finished sample (an array); what it returns takes its place. It runs
-        in Python, one sample after the other: the threads do not help there.
-    :param augment_seed: chooses what is random in the steps; ``seed`` does if it is not given.
-    :param max_bytes: bytes of the batches made ahead, at most. A thread makes one batch at a time, so
-        this also bounds how many threads can work.
+    :param label_width: number of labels per record; 0 for no labels.
+    :param exif: turn images upright by their EXIF data.
+    :param lenient: use as much as there is of a truncated or damaged JPEG.
+    :param on_error: what to do with an image that cannot be decoded: ``raise``, ``skip`` or ``replace``
+        as in :class:`anyrec.Loader`, or ``blank``: all zeros, with its label. :attr:`failed` counts such
+        images, and :attr:`errors` lists them.
+    :param apply: called with every finished sample (an array); its result replaces the sample. It runs in
+        Python, one sample after the other, and is not spread over the threads.
+    :param augment_seed: seed of what is random in the steps (default: ``seed``).
+    :param max_bytes: most bytes of batches prepared ahead. A thread prepares one batch at a time, so this
+        also bounds how many threads can work.
     :param options: ``shuffle``, ``seed``, ``rank``, ``world``, ``threads``, ... of :class:`anyrec.Loader`.
     """
 
@@ -303,14 +308,14 @@ class ImageLoader(Loader):
         **options: Any,
     ) -> None:
         if (train is None) == (steps is None):
-            raise InvalidArgument("give either train=True or False for the usual steps, or steps=[...]")
+            raise InvalidArgument("pass either train=True or train=False for the usual steps, or steps=[...]")
         if steps is None:
             steps = training_steps(size) if train else evaluation_steps(size)
             if dtype == "uint8":
-                # Bytes cannot be normalised: the model does it.
+                # Bytes cannot be normalised; the model does that.
                 steps = steps[:-1]
             elif channels != 3:
-                raise InvalidArgument("the usual steps are for three channels: give steps=[...]")
+                raise InvalidArgument("the usual steps need three channels; pass steps=[...]")
         for name in ("labels", "decode"):
             if name in options:
                 raise TypeError(f"ImageLoader() got an unexpected keyword argument {name!r}")
@@ -319,14 +324,14 @@ class ImageLoader(Loader):
         self.size = (size, size) if isinstance(size, int) else (size[0], size[1])
         """Height and width of a sample."""
         self.label_width = label_width
-        """How many labels a record has."""
+        """The number of labels per record."""
         self.apply = apply
         """Called with every finished sample."""
         height, width = self.size
         self.shape = (channels, height, width) if layout == "NCHW" else (height, width, channels)
         """The shape of a sample."""
         self.dtype: Any = np.dtype("uint16" if dtype == "bfloat16" else dtype)
-        """The type of its numbers."""
+        """The data type of a sample."""
         self._images = {
             "steps": [step._plain() for step in self.steps],
             "size": self.size,

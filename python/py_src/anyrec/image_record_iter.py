@@ -1,8 +1,8 @@
 """MXNet's ``ImageRecordIter``, over an :class:`anyrec.ImageLoader`.
 
-:class:`anyrec.mxnet.ImageRecordIter` is the way in. What its parameters mean for the pictures is in
-``_image_parameters.py``; here is which records they choose (:func:`part_of`), where labels come from,
-and how the epochs are cut into batches.
+Users import it as :class:`anyrec.mxnet.ImageRecordIter`. ``_image_parameters.py`` translates its
+parameters to image steps. This module selects the records (:func:`part_of`), finds the labels, and
+divides epochs into batches.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ __all__ = ["DataBatch", "DataDesc", "ImageRecordIter"]
 
 
 def part_of(p: Parameters) -> Dataset | View:
-    """The records of the part, as MXNet shares a file out.
+    """Returns the records of the part, divided as MXNet divides a file.
 
-    With an index file, records are counted; without, a part has those that begin in its share of the
-    bytes.
+    With an index file, each part has a share of the records. Without one, it has the records that begin
+    in its share of the bytes.
     """
     files: Any = [p.path_imgrec] if os.path.isdir(p.path_imgrec) else p.path_imgrec.split(";")
     if p.path_imgidx and len(files) > 1:
-        raise InvalidArgument("ImageRecordIter: path_imgidx is the index file of one file, not of several")
-    # As MXNet, which looks for no index file by itself: one that is out of date does no harm.
+        raise InvalidArgument("ImageRecordIter: path_imgidx needs a single file in path_imgrec")
+    # Like MXNet, do not look for an index file, so that a stale one does no harm.
     index_file: Any = p.path_imgidx or False
     dataset = open_dataset(files if len(files) > 1 else files[0], format="mxnet", index_file=index_file)
     if p.num_parts == 1:
@@ -62,7 +62,7 @@ def _share(total: int, p: Parameters, unit: int) -> range:
 
 
 def _records_in(dataset: Dataset, p: Parameters) -> range:
-    """The records that begin in the part's bytes, the files counted as one."""
+    """Returns the records that begin in the part's bytes; the files count as one."""
     paths = [os.fspath(path) for path in dataset.metadata["files"]]
     sizes = [os.stat(path).st_size for path in paths]
     counts = [len(dataset)]
@@ -71,7 +71,7 @@ def _records_in(dataset: Dataset, p: Parameters) -> range:
     span = _share(sum(sizes), p, 4)
 
     def before(limit: int) -> int:
-        """How many records begin before an offset."""
+        """Returns how many records begin before an offset."""
         passed = 0
         for size, count in zip(sizes, counts, strict=True):
             if limit < size:
@@ -83,7 +83,7 @@ def _records_in(dataset: Dataset, p: Parameters) -> range:
 
 
 def _first_at(dataset: Dataset, first: int, count: int, limit: int) -> int:
-    """How many of a file's records begin before an offset; they are in the order of the file."""
+    """Returns how many of a file's records, which are in file order, begin before an offset."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -113,14 +113,14 @@ class _ListedLabels:
                 except ValueError as error:
                     wanted = "a label" if width == 1 else f"{width} labels"
                     raise InvalidArgument(
-                        f"{path}: line {number} is no id and {wanted}: {line.rstrip()!r}", path=path
+                        f"{path}: line {number} is not an id and {wanted}: {line.rstrip()!r}", path=path
                     ) from error
         order = np.argsort(np.array(ids, dtype=np.uint64), kind="stable")
         self.ids = np.array(ids, dtype=np.uint64)[order]
         self.labels = np.array(labels, dtype=np.float32).reshape(len(ids), width)[order]
 
     def of(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-        # Of an id that is listed more than once, the last line counts, as with MXNet.
+        # If an id is listed more than once, the last line counts, as in MXNet.
         places = np.searchsorted(self.ids, ids, side="right") - 1
         found = (places >= 0) & (self.ids[places] == ids) if len(self.ids) else np.zeros(len(ids), bool)
         if not found.all():
@@ -130,7 +130,7 @@ class _ListedLabels:
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """What a batch has: name and shape, and ``dtype`` and ``layout`` as attributes."""
+    """Describes an array of a batch: name and shape, and ``dtype`` and ``layout`` as attributes."""
 
     dtype: Any
     layout: str
@@ -149,16 +149,16 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
 @dataclass(eq=False)
 class DataBatch:
-    """A batch, as MXNet's: of :attr:`pad` pictures at its end no account should be taken."""
+    """A batch, as in MXNet. Ignore the last :attr:`pad` images."""
 
     data: list[npt.NDArray[Any]]
-    """One array: pictures, channels, height, width."""
+    """One array: images, channels, height, width."""
     label: list[npt.NDArray[np.float32]]
-    """One array: a label for each picture, or ``label_width`` of them."""
+    """One array: one label per image, or ``label_width`` of them."""
     pad: int
-    """How many at the end only fill the batch up."""
+    """How many images at the end only fill up the batch."""
     index: npt.NDArray[np.uint64]
-    """The pictures' ids."""
+    """The ids of the images."""
 
     def __str__(self) -> str:
         shapes = [[array.shape for array in arrays] for arrays in (self.data, self.label)]
@@ -166,17 +166,17 @@ class DataBatch:
 
 
 class ImageRecordIter:
-    """Batches of pictures from ``.rec`` files, by MXNet's parameters (all of them by name).
+    """Batches of images from ``.rec`` files, with MXNet's parameters (keyword only).
 
     >>> import numpy as np
     >>> from anyrec import mxnet
-    >>> with mxnet.MXRecordIO("pictures.rec", "w") as record:
+    >>> with mxnet.MXRecordIO("images.rec", "w") as record:
     ...     for i in range(5):
-    ...         picture = np.full((40, 50, 3), i, np.uint8)
+    ...         image = np.full((40, 50, 3), i, np.uint8)
     ...         header = mxnet.IRHeader(flag=0, label=i / 2, id=100 + i, id2=0)
-    ...         record.write(mxnet.pack_img(header, picture, img_fmt=".png", quality=3))
+    ...         record.write(mxnet.pack_img(header, image, img_fmt=".png", quality=3))
     >>> batches = mxnet.ImageRecordIter(
-    ...     path_imgrec="pictures.rec", data_shape=(3, 32, 32), batch_size=2, mean_r=1, scale=10
+    ...     path_imgrec="images.rec", data_shape=(3, 32, 32), batch_size=2, mean_r=1, scale=10
     ... )
     >>> for batch in batches:
     ...     print(batch.data[0][:, 0, 0, 0], batch.label[0], batch.index, batch.pad)
@@ -187,17 +187,16 @@ class ImageRecordIter:
     >>> batches.next().index
     array([101, 102], dtype=uint64)
 
-    As in MXNet, :meth:`reset` begins the next epoch, and with ``round_batch`` (the default) that goes
-    on behind the pictures that filled the last batch up. Arrays are NumPy's. What each parameter does,
-    and where this differs from the original, is in ``docs/images.md``. A parameter that is not known,
-    or that asks for something that is not supported, is an :class:`anyrec.InvalidArgument` which names
-    it.
+    As in MXNet, :meth:`reset` starts the next epoch. With ``round_batch`` (the default), that epoch
+    continues after the images that filled up the last batch. Arrays are NumPy's. ``docs/images.md``
+    describes each parameter and the differences from the original. An unknown parameter, or one that
+    requests something unsupported, is an :class:`anyrec.InvalidArgument` that names it.
     """
 
     def __init__(self, **parameters: Any) -> None:
         p = self._parameters = read_parameters(parameters)
         self.batch_size = p.batch_size
-        """Pictures in a batch."""
+        """Images in a batch."""
         listed = _ListedLabels(p.path_imglist, p.label_width) if p.path_imglist else None
         self._listed = listed
         data = part_of(p)
@@ -205,19 +204,19 @@ class ImageRecordIter:
             raise InvalidArgument(
                 f"ImageRecordIter: batch_size={p.batch_size}: number of input images must be bigger than "
                 f"the batch size, and there are {len(data)}",
-                hint="round_batch=False fills a batch up with the pictures that are in it",
+                hint="round_batch=False repeats the images of a batch to fill it up",
             )
         self._epochs: _Rounds | _Epochs = (_Rounds if p.round_batch else _Epochs)(p, data)
         self._batch: DataBatch | None = None
 
     @property
     def loader(self) -> ImageLoader:
-        """What reads and decodes."""
+        """The loader that reads and decodes."""
         return self._epochs.loader
 
     @property
     def provide_data(self) -> list[DataDesc]:
-        """Name, shape and type of a batch's pictures."""
+        """Name, shape and type of a batch's images."""
         p = self._parameters
         return [DataDesc(p.data_name, (p.batch_size, *p.data_shape), np.dtype(p.dtype).type)]
 
@@ -229,7 +228,7 @@ class ImageRecordIter:
         return [DataDesc(p.label_name, (p.batch_size, *width))]
 
     def reset(self) -> None:
-        """Begins the next epoch; one that has given no batch yet is not left."""
+        """Starts the next epoch. If the current one has yielded no batch yet, it stays."""
         self._batch = None
         self._epochs.reset()
 
@@ -240,36 +239,37 @@ class ImageRecordIter:
         return self.next()
 
     def next(self) -> DataBatch:
-        """The next batch; raises ``StopIteration`` at the end of the epoch, until :meth:`reset`."""
+        """Returns the next batch; raises ``StopIteration`` at the end of the epoch, until
+        :meth:`reset`."""
         if not self.iter_next():
             raise StopIteration
         assert self._batch is not None
         return self._batch
 
     def iter_next(self) -> bool:
-        """Goes to the next batch, and says whether there is one."""
+        """Moves to the next batch, and returns whether there is one."""
         given = self._epochs.next()
         self._batch = None if given is None else self._finished(*given)
         return self._batch is not None
 
     def getdata(self) -> npt.NDArray[Any]:
-        """The pictures of the batch that :meth:`iter_next` went to."""
+        """Returns the images of the batch that :meth:`iter_next` moved to."""
         return self._current().data[0]
 
     def getlabel(self) -> npt.NDArray[np.float32]:
-        """Its labels."""
+        """Returns its labels."""
         return self._current().label[0]
 
     def getindex(self) -> npt.NDArray[np.uint64]:
-        """Its ids."""
+        """Returns its ids."""
         return self._current().index
 
     def getpad(self) -> int:
-        """How many pictures at its end only fill it up."""
+        """Returns how many images at its end only fill it up."""
         return self._current().pad
 
     def close(self) -> None:
-        """Ends the threads. The next batch starts them again."""
+        """Stops the threads. The next batch starts them again."""
         self.loader.close()
 
     def __enter__(self) -> Self:
@@ -284,7 +284,7 @@ class ImageRecordIter:
 
     def _current(self) -> DataBatch:
         if self._batch is None:
-            raise InvalidArgument("there is no batch now: call iter_next() or next() first")
+            raise InvalidArgument("there is no current batch: call iter_next() or next() first")
         return self._batch
 
     def _finished(self, batch: Any, pad: int) -> DataBatch:
@@ -300,13 +300,13 @@ class ImageRecordIter:
         return DataBatch([data], [labels], pad, ids)
 
 
-# What ``help`` shows.
+# For ``help``.
 ImageRecordIter.__signature__ = inspect.signature(Parameters)  # type: ignore[attr-defined]
 
 
 def _less_mean(data: npt.NDArray[np.uint8], mean: Sequence[float]) -> npt.NDArray[np.int8]:
-    """Pictures as MXNet's ``int8``: less the mean, which is rounded first, as far as a byte goes."""
-    # Halves are rounded away from 0, as by C.
+    """Converts images to MXNet's ``int8``: subtracts the rounded mean and clips."""
+    # Halves are rounded away from 0, as in C.
     rounded = np.copysign(np.floor(np.abs(mean) + 0.5), mean).astype(np.int16)
     values = data.astype(np.int16) - rounded.reshape(-1, 1, 1)
     return np.clip(values, -128, 127).astype(np.int8)
@@ -322,7 +322,7 @@ def _loader(p: Parameters, data: Any) -> ImageLoader:
         steps=steps_of(p),
         channels=p.data_shape[0],
         dtype=dtype,
-        # The labels of a list file take the place of the records' own, whatever those are.
+        # The labels of a list file replace the records' own, whatever those are.
         label_width=p.label_width if not p.path_imglist else 0,
         exif=True,
         lenient=True,
@@ -334,14 +334,14 @@ def _loader(p: Parameters, data: Any) -> ImageLoader:
     )
 
 
-# As good as endless: 2^48 pictures.
+# Practically endless: 2^48 images.
 _ENDLESS = 1 << 48
 
 
 class _Rounds:
-    """``round_batch``: batches are cut from one endless run of all epochs.
+    """``round_batch``: batches are taken from one endless sequence of all epochs.
 
-    The batch in which an epoch ends is filled by the next one, which then goes on from there.
+    The next epoch fills up the batch in which an epoch ends, and continues from there.
     """
 
     def __init__(self, p: Parameters, data: Dataset | View) -> None:
@@ -349,11 +349,11 @@ class _Rounds:
         self.loader = _loader(p, Mix([data], samples=_ENDLESS // p.batch_size * p.batch_size))
         self._size = p.batch_size
         self._at = 0
-        """Pictures given since the beginning."""
+        """Images yielded since the start."""
         self._end = self._count
-        """How many there are up to the end of this epoch."""
+        """How many images there are up to the end of this epoch."""
         self._given = False
-        """Whether this epoch has given a batch."""
+        """Whether this epoch has yielded a batch."""
         self._batches: Iterator[Any] = iter(self.loader)
 
     def next(self) -> tuple[Any, int] | None:
@@ -369,7 +369,7 @@ class _Rounds:
             return
         self._given = False
         if self._at < self._end:
-            # Left early: the next epoch begins with its first picture.
+            # Left early: the next epoch starts with its first image.
             self._at = self._end
             self.loader.load_state_dict({**self.loader.state_dict(), "consumed": self._at})
             self._batches = iter(self.loader)
@@ -378,7 +378,7 @@ class _Rounds:
 
 
 class _Epochs:
-    """Without ``round_batch``: every epoch begins with its first picture."""
+    """Without ``round_batch``: every epoch starts with its first image."""
 
     def __init__(self, p: Parameters, data: Dataset | View) -> None:
         self.loader = _loader(p, data)

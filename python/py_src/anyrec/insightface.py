@@ -40,7 +40,7 @@ else:
     try:
         from torch.utils.data import Dataset as _Base
     except ImportError:
-        # Everything but the name of the base works without PyTorch.
+        # Everything but the base class works without PyTorch.
         from typing import Generic, TypeVar
 
         class _Base(Generic[TypeVar("_Sample")]):
@@ -49,28 +49,27 @@ else:
 
 __all__ = ["FaceDataset"]
 
-# The record that says which keys are images, where there is one.
+# The key of the record that says which keys are images, if there is one.
 _HEADER_KEY = 0
 
 
 class FaceDataset(_Base[Any]):
-    """The images of a face data set, each with the number of the person it shows.
+    """The images of a face data set, each with the number of the person.
 
     Args:
         root: the folder, or the ``.rec`` file in it.
-        transform: makes the sample's image of the decoded one (height x width x 3, uint8, RGB).
-        decode: whether to decode the image; without it, it comes as the ``bytes`` of the file.
+        transform: applied to the decoded image (height x width x 3, uint8, RGB).
+        decode: whether to decode the image; otherwise it is the ``bytes`` of the image file.
 
-    A sample is ``(image, label)``. All the layouts in use are read: with a header record under key 0
-    that says which keys are images and which are identities, and without one, where every key is an
-    image; one label or several, of which the first is the person. A missing index file is made anew
-    in memory.
+    A sample is ``(image, label)``. All layouts in use are supported. With a header record under key 0,
+    that record says which keys are images and which are identities; without one, every key is an image.
+    There may be one label or several; the first is the person. A missing index file is rebuilt in memory.
     """
 
     classes: int | None
-    """Number of persons by the file ``property``, if there is one."""
+    """Number of persons, from the file ``property`` if there is one."""
     image_size: tuple[int, int] | None
-    """Height and width by the file ``property``, if there is one."""
+    """Height and width, from the file ``property`` if there is one."""
 
     def __init__(
         self,
@@ -89,10 +88,11 @@ class FaceDataset(_Base[Any]):
         self.keys, self._identity_keys = self._layout()
 
     def _layout(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The keys of the images, and those of the identity records."""
+        """Returns the keys of the images, and those of the identity records."""
         if _HEADER_KEY in self._offsets:
             header, payload = unpack(self._record(_HEADER_KEY))
-            # Several labels alone say nothing: images can have them too. Only a header has no image.
+            # Several labels prove nothing, because images can have them too. Only a header has no
+            # payload.
             if header.flag > 0 and not payload:
                 return self._described(header.label)
         return list(self._offsets), []
@@ -105,16 +105,16 @@ class FaceDataset(_Base[Any]):
         missing = next((key for key in images if key not in self._offsets), None)
         if missing is not None:
             raise CorruptRecord(
-                f"{self.path}: the header record promises the images {images.start} to {images.stop - 1}, "
+                f"{self.path}: the header record declares images {images.start} to {images.stop - 1}, "
                 f"but the index file has no key {missing}",
                 path=str(self.path),
-                hint="anyrec.index() makes the index file anew",
+                hint="anyrec.index() rebuilds the index file",
             )
         return images, identities
 
     @property
     def identities(self) -> list[range]:
-        """The samples of each person, by the file's identity records; empty where it has none."""
+        """The samples of each person, from the file's identity records; empty if it has none."""
         ranges = []
         for key in self._identity_keys:
             header, _ = unpack(self._record(key))
@@ -123,7 +123,7 @@ class FaceDataset(_Base[Any]):
         return ranges
 
     def label(self, index: int) -> int:
-        """The person of a sample, without decoding its image."""
+        """Returns the person of a sample without decoding its image."""
         header, _ = unpack(self._record(self._key(index)))
         return _person(header.label)
 
@@ -146,7 +146,7 @@ class FaceDataset(_Base[Any]):
         return self.keys[index]
 
     def _record(self, key: int) -> bytes:
-        # A reader has a place in the file: each thread of each process has its own.
+        # A reader has a file position, so each thread of each process has its own reader.
         process, reader = getattr(self._readers, "opened", (None, None))
         if reader is None or process != os.getpid():
             reader = _anyrec.MxReader(self.path)
@@ -182,12 +182,12 @@ def _record_file(root: Path) -> Path:
         f"{root}: found neither train.rec nor a single other .rec file",
         path=str(root),
         errno=2,
-        hint="give the path of the .rec file itself" if files else None,
+        hint="pass the path of the .rec file itself" if files else None,
     )
 
 
 def _offsets(path: Path) -> dict[int, int]:
-    """Where the record of each key begins."""
+    """Returns the offset of each key's record."""
     index = path.with_suffix(".idx")
     if index.is_file():
         entries = _anyrec.parse_index(index.read_bytes(), str(index))
@@ -197,7 +197,7 @@ def _offsets(path: Path) -> dict[int, int]:
 
 
 def _property(path: Path) -> tuple[int | None, tuple[int, int] | None]:
-    """What the text file ``property`` says: persons, height, width."""
+    """Reads the text file ``property``: persons, height, width."""
     try:
         numbers = [int(number) for number in path.read_text(encoding="utf-8").split(",")[:3]]
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Batches for training: in order or shuffled, read ahead by threads, resumed anywhere."""
+"""Batches for training: in order or shuffled, read ahead by threads, resumable at any step."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["Loader"]
 
 
 class Loader:
-    """Gives the records of a dataset in batches, epoch after epoch.
+    """Yields the records of a dataset in batches, epoch after epoch.
 
-    Iterating gives one epoch of :class:`anyrec.Batch`, which know their records' numbers
-    (``batch.indices``). The order depends on ``seed`` and the epoch alone: not on threads, and not on
-    ``rank`` and ``world``, which only say which part of every step this process takes.
+    Iterating yields one epoch of :class:`anyrec.Batch`, each with its record numbers (``batch.indices``).
+    The order depends only on ``seed`` and the epoch. It does not depend on the threads, nor on ``rank``
+    and ``world``, which only select the part of every step that this process takes.
 
     >>> import anyrec
     >>> with anyrec.create("words.ffr") as writer:
@@ -37,34 +37,35 @@ class Loader:
     >>> epochs[0] != epochs[1], [len(batch) for batch in epochs[0]], sorted(sum(epochs[0], []))
     (True, [4, 4, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
 
-    :param data: a path, several, a directory, a pattern; a dataset; a view of one
+    :param data: a path, several paths, a directory or a pattern; a dataset; a view of one
         (:meth:`Dataset.select <anyrec.Dataset.select>`, :meth:`Dataset.filter
         <anyrec.Dataset.filter>`); a :class:`anyrec.Mix`.
-    :param batch_size: records in a batch of one rank.
-    :param shuffle: shuffle each epoch. No list of numbers is made for it, however many there are.
-    :param seed: chooses the order.
-    :param epoch: the epoch to begin with.
-    :param rank: this process among those that train together.
-    :param world: how many train together. All have the same number of batches, of the same sizes.
-    :param drop_last: leave out the samples at the end that do not fill a batch on every rank.
-        Otherwise the last batches are smaller; where the samples cannot be divided evenly among the
-        ranks, the epoch's first ones fill the batches up (``batch.padding`` says how many).
-    :param threads: threads that read; 0 for as many as there are cores.
-    :param prefetch: batches read ahead at most; 0 for two a thread.
-    :param max_bytes: bytes of the batches read ahead, at most.
-    :param block: shuffle blocks of so many neighbouring records, then the records of ``window``
-        blocks at a time: for disks and stores that read neighbours much faster.
-    :param window: blocks that are shuffled together.
-    :param on_error: what happens with a record that cannot be read: ``raise`` it, and stay before its
-        batch; ``skip`` it; or ``replace`` it by the next good record of the same batch. A batch
-        without a good record is raised in any case. :attr:`errors` has what was skipped and replaced.
-    :param labels: batches come with labels (``batch.labels``).
-    :param decode: applied to every record (a bytes-like object) when its batch is handed out; then a
-        batch is the list of what it returned.
+    :param batch_size: records per batch and rank.
+    :param shuffle: shuffle each epoch. This needs no list of indices, however many records there are.
+    :param seed: the seed of the order.
+    :param epoch: the epoch to start with.
+    :param rank: the rank of this process among those that train together.
+    :param world: the number of processes that train together. All have the same number of batches, of the
+        same sizes.
+    :param drop_last: leave out the samples at the end that do not fill a batch on every rank. Otherwise
+        the last batches are smaller. If the samples cannot be divided evenly among the ranks, the epoch's
+        first samples fill up the batches (``batch.padding`` is their number).
+    :param threads: number of reading threads; 0 for one per core.
+    :param prefetch: most batches to read ahead; 0 for two per thread.
+    :param max_bytes: most bytes of batches to read ahead.
+    :param block: shuffle blocks of this many neighbouring records, then the records of ``window`` blocks
+        at a time; for disks and stores that read neighbouring records much faster.
+    :param window: number of blocks that are shuffled together.
+    :param on_error: what to do with a record that cannot be read: ``raise`` the error, and stay before
+        its batch; ``skip`` the record; or ``replace`` it by the next good record of the same batch. A
+        batch without a good record always raises. :attr:`errors` lists what was skipped and replaced.
+    :param labels: read labels too (``batch.labels``).
+    :param decode: a function applied to every record (a bytes-like object) when its batch is yielded; a
+        batch is then the list of its results.
 
-    Threads start with the first batch and end with the epoch, with the iteration that was left
-    early, with :meth:`close`, with Ctrl-C, and with the loader. A loader may be pickled and used in
-    forked and spawned processes: it goes on there where it was.
+    Threads start with the first batch. They stop at the end of the epoch, when an iteration is left
+    early, on :meth:`close`, on Ctrl-C, and with the loader. A loader can be pickled and used in forked
+    and spawned processes, where it continues from the same position.
     """
 
     def __init__(
@@ -90,10 +91,10 @@ class Loader:
         self.data = data if isinstance(data, Mix) else opened(data)
         """The dataset, view or mix."""
         self.batch_size = batch_size
-        """Records in a batch of one rank."""
+        """Records per batch and rank."""
         self.rank, self.world = rank, world
         self.decode = decode
-        """Makes samples of records."""
+        """Converts a record to a sample."""
         self._options = {
             "batch_size": batch_size,
             "shuffle": shuffle,
@@ -110,7 +111,7 @@ class Loader:
             "labels": labels,
         }
         if block is not None and not shuffle:
-            raise InvalidArgument("a block is for shuffling: say shuffle=True too")
+            raise InvalidArgument("block needs shuffle=True")
         self._make()
         self.set_epoch(epoch)
 
@@ -129,19 +130,19 @@ class Loader:
         self._iterations = 0
 
     def __len__(self) -> int:
-        """How many batches a whole epoch has, wherever in it the loader is: trainers count on it."""
+        """Returns the number of batches in a whole epoch, wherever the loader is: trainers rely on it."""
         return len(self._native)
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches of an epoch.
+        """Iterates over the batches of an epoch.
 
-        They begin at the place that was loaded or set. If this epoch has given a batch before, whether
-        it was the last or not, they are those of the next one.
+        It starts at the position that was loaded or set. If this epoch has yielded a batch before, it starts
+        the next epoch.
         """
         return _Epoch(self)
 
     def _next(self) -> Any:
-        """The next batch as the caller wants it; ``None`` at the end."""
+        """Returns the next batch in the form the caller wants; ``None`` at the end."""
         batch = self._native.next()
         if batch is None or self.decode is None:
             return batch
@@ -149,65 +150,65 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is under way, or comes next."""
+        """The current epoch, or the one that comes next."""
         return self._native.epoch
 
     @property
     def step(self) -> int:
-        """How many batches of the epoch lie behind."""
+        """How many batches of the epoch were yielded."""
         return self._native.step
 
     @property
     def left(self) -> int:
-        """How many batches of the epoch are still to come."""
+        """How many batches of the epoch are left."""
         return self._native.left
 
     def set_epoch(self, epoch: int) -> None:
-        """Lets the next iteration begin with this epoch.
+        """Makes the next iteration start with this epoch.
 
-        If that is the epoch that was loaded with :meth:`load_state_dict`, its place in it is kept, so
-        that this may be called before every epoch.
+        If this is the epoch that :meth:`load_state_dict` loaded, the position in it is kept, so you can
+        call this before every epoch.
         """
         self._iterations += 1
         self._native.set_epoch(operator.index(epoch))
 
     def set_step(self, step: int) -> None:
-        """Lets the next iteration begin at this batch of the epoch."""
+        """Makes the next iteration start at this batch of the epoch."""
         self._iterations += 1
         self._native.set_step(operator.index(step))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is, after the last batch it gave: small and plain, also as JSON.
+        """Returns the position after the last batch that was yielded: a small dictionary, also for JSON.
 
-        After the last batch of an epoch, that is the beginning of the next.
-        It counts the samples that all ranks together have consumed, so that it is the same on every
-        rank and may be loaded with another number of ranks or another batch size.
+        After the last batch of an epoch, this is the start of the next. The state counts the samples that
+        all ranks together have consumed. It is the same on every rank, and can be loaded with another
+        number of ranks or another batch size.
         """
         seed, epoch, consumed, order = self._native.state()
         return {"version": 1, "seed": seed, "epoch": epoch, "consumed": consumed, "order": order}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iteration go on where a state was saved; the state's seed is taken over.
+        """Makes the next iteration resume where a state was saved, with the state's seed.
 
         Data and shuffling must be the same; ranks, batch size and threads need not be.
         """
         if state.get("version") != 1:
-            raise InvalidArgument(f"not a state of a loader: its version is {state.get('version')!r}, not 1")
+            raise InvalidArgument(f"not a loader state: its version is {state.get('version')!r}, not 1")
         self._iterations += 1
         self._native.resume(state["seed"], state["epoch"], state["consumed"], state["order"])
 
     @property
     def failed(self) -> int:
-        """How many records were skipped or replaced."""
+        """The number of records that were skipped or replaced."""
         return self._native.failed
 
     @property
     def errors(self) -> list[tuple[int, int, Exception]]:
-        """The first hundred records that were skipped or replaced: (epoch, record, why)."""
+        """The first hundred records that were skipped or replaced: (epoch, record, exception)."""
         return self._native.errors
 
     def close(self) -> None:
-        """Ends the threads and forgets what was read ahead. The place stays."""
+        """Stops the threads and drops what was read ahead. The position stays."""
         self._native.close()
 
     def __enter__(self) -> Self:
@@ -231,16 +232,16 @@ class Loader:
 
 
 def _part(data: Any) -> tuple[_anyrec.Dataset, Any]:
-    """What the native loader wants to know of a dataset or view."""
+    """Returns the native form of a dataset or view."""
     if isinstance(data, View):
         return data.dataset, data.indices.astype(np.uint64)
     return data, None
 
 
 class _Epoch:
-    """The batches of one iteration. It ends the loader's threads when it is left early.
+    """The batches of one iteration. Leaving it early stops the loader's threads.
 
-    It begins with its first batch: trainers make iterators before they say which epoch it is.
+    It starts with its first batch, because trainers create iterators before they set the epoch.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -259,7 +260,7 @@ class _Epoch:
             loader._iterations += 1
             self._number = loader._iterations
         if loader._iterations != self._number:
-            raise InvalidArgument("the loader was sent elsewhere, or began another iteration, after this one")
+            raise InvalidArgument("this iterator is stale: a newer iteration began or the position was set")
         batch = loader._next()
         if batch is None:
             self._loader = None

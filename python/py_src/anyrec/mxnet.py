@@ -1,8 +1,9 @@
-"""What ``mxnet.recordio`` has, without MXNet: read, write and pack ``.rec`` files; and
-:class:`ImageRecordIter`, which makes batches of their pictures.
+"""A drop-in replacement for ``mxnet.recordio``: reads, writes and packs ``.rec`` files without MXNet.
 
-An unchanged script runs on it by ``from anyrec import mxnet as recordio`` (or, untouched, by
-:mod:`anyrec.compat`):
+:class:`ImageRecordIter` makes batches of their images.
+
+Change one import, ``from anyrec import mxnet as recordio``, or run the script unchanged with
+:mod:`anyrec.compat`:
 
 >>> from anyrec import mxnet as recordio
 >>> with recordio.MXIndexedRecordIO("faces.idx", "faces.rec", "w") as record:
@@ -13,10 +14,9 @@ An unchanged script runs on it by ``from anyrec import mxnet as recordio`` (or, 
 >>> recordio.unpack(record.read_idx(2))
 (HEADER(flag=0, label=1.0, id=2, id2=0), b'payload 2')
 
-Friendlier than the original: paths may be :class:`pathlib.Path`, text is written as UTF-8, any
-buffer can be written, objects have a length, are context managers and iterable. A file being
-written appears under its name when it is closed; an exception inside ``with``, or a killed process,
-leaves the old file, or none.
+Beyond the original, paths may be :class:`pathlib.Path`, text is written as UTF-8, any buffer can be
+written, and objects have a length and are context managers and iterable. A file is published when it is
+closed. An exception inside ``with``, or a killed process, leaves the old file or none.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ _Payload = TypeVar("_Payload", bound="Buffer")
 
 
 class MXNetError(AnyrecError, RuntimeError):
-    """What the original raises when the file is not what it should be."""
+    """What the original raises for an invalid file."""
 
 
 class MXNetFileError(MXNetError, SystemFailure):
-    """A file that cannot be opened or written, which the original reports in the same way."""
+    """A file cannot be opened or written; the original reports this in the same way."""
 
 
 class MXNetFileMissing(MXNetFileError, FileMissing):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class MXNetFileRefused(MXNetFileError, FileRefused):
-    """The file may not be read or written by this user."""
+    """Permission denied."""
 
 
-# The first that fits is raised in place of the library's own.
+# The first match replaces the library's own exception.
 _KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
     (FileMissing, MXNetFileMissing),
     (FileRefused, MXNetFileRefused),
@@ -87,7 +87,7 @@ _KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
 
 @contextlib.contextmanager
 def _original_errors() -> Iterator[None]:
-    """The library's errors as the original's: its sentence first, then where and what to do."""
+    """Converts the library's errors to the original's: its sentence, the location, the hint."""
     try:
         yield
     except AnyrecError as error:
@@ -108,7 +108,7 @@ def _original_errors() -> Iterator[None]:
 
 
 def _bytes_of(payload: Buffer | str) -> bytes:
-    """The bytes of a buffer in C order, or of a text in UTF-8."""
+    """Returns the bytes of a buffer in C order, or of a string in UTF-8."""
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, str):
@@ -116,7 +116,7 @@ def _bytes_of(payload: Buffer | str) -> bytes:
     return memoryview(payload).tobytes()
 
 
-# Writers that nobody closed are completed when the interpreter ends, as the original's are.
+# Writers left open are completed when the interpreter exits, as in the original.
 _open_writers: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
 
 
@@ -127,7 +127,7 @@ def _close_writers() -> None:
 
 
 class MXRecordIO:
-    """Reads or writes a ``.rec`` file, one record after the other.
+    """Reads or writes a ``.rec`` file sequentially.
 
     Args:
         uri: the file's path.
@@ -147,11 +147,11 @@ class MXRecordIO:
     flag: str
     """``"r"`` or ``"w"``."""
     writable: bool
-    """Whether it was opened to write."""
+    """Whether it was opened for writing."""
     is_open: bool
     """Whether it is open now."""
     pid: int | None
-    """The process that opened it; none when it is closed."""
+    """The process that opened it; ``None`` if it is closed."""
 
     def __init__(self, uri: str | os.PathLike[str], flag: str) -> None:
         self.is_open = False
@@ -180,11 +180,11 @@ class MXRecordIO:
         return _anyrec.MxWriter(self.uri)
 
     def close(self) -> None:
-        """Closes the file; a second time is fine. A file being written appears now."""
+        """Closes the file, and publishes it if it was written. Calling it again does nothing."""
         self._finish(keep=True)
 
     def _finish(self, *, keep: bool) -> None:
-        """Closes; unless the file is to be kept, what was written is dropped."""
+        """Closes the file; drops what was written unless it is to be kept."""
         if not self.is_open:
             return
         handle, own = self.handle, self.pid == os.getpid()
@@ -192,7 +192,7 @@ class MXRecordIO:
         self.pid = None
         self.handle = None
         _open_writers.discard(self)
-        # In a forked child the file is the parent's: only the parent may complete it.
+        # In a forked child the file belongs to the parent, and only the parent may complete it.
         if handle is None or not own:
             return
         with _original_errors():
@@ -202,17 +202,17 @@ class MXRecordIO:
                 handle.close()
 
     def reset(self) -> None:
-        """Goes back to the first record; when writing, starts anew with an empty file."""
+        """Goes back to the first record; a writer starts again with an empty file."""
         self._finish(keep=False)
         self.open()
 
     def write(self, buf: Buffer | str) -> None:
-        """Adds a record: anything with the buffer protocol, or a text, which is stored as UTF-8."""
+        """Adds a record: any buffer, or a string, which is stored as UTF-8."""
         self._append(buf)
 
     def _append(self, buf: Buffer | str, key: bytes | None = None) -> int:
-        """Adds a record, under a key where there is an index file, and says its offset."""
-        assert self.writable, "the file is open to be read: it cannot be written"
+        """Adds a record, under a key if there is an index file, and returns its offset."""
+        assert self.writable, "the file is open for reading and cannot be written"
         self._check_pid(allow_reset=False)
         assert isinstance(self.handle, _anyrec.MxWriter)
         data = _bytes_of(buf)
@@ -220,7 +220,7 @@ class MXRecordIO:
             return self.handle.write(data, key)
 
     def read(self) -> bytes | None:
-        """The next record, ``None`` at the end (again and again).
+        """Returns the next record; ``None`` at the end, also when called again.
 
         An empty record is ``b""``: test for the end with ``is None``.
         """
@@ -229,13 +229,13 @@ class MXRecordIO:
             return reader.read()
 
     def _reader(self) -> _anyrec.MxReader:
-        assert not self.writable, "the file is open to be written: it cannot be read"
+        assert not self.writable, "the file is open for writing and cannot be read"
         self._check_pid(allow_reset=False)
         assert isinstance(self.handle, _anyrec.MxReader)
         return self.handle
 
     def _check_pid(self, allow_reset: bool = False) -> None:
-        """Sees to it that the file was opened by this process."""
+        """Ensures that this process opened the file."""
         if self.pid == os.getpid():
             return
         if allow_reset:
@@ -246,12 +246,12 @@ class MXRecordIO:
             raise RuntimeError("Forbidden operation in multiple processes (the file is closed)")
 
     def __iter__(self) -> Iterator[bytes]:
-        """The records from here to the end."""
+        """Iterates over the records from here to the end."""
         while (record := self.read()) is not None:
             yield record
 
     def __len__(self) -> int:
-        """How many records the file has: all of them, wherever reading has come to."""
+        """Returns the number of records in the whole file, whatever the current position."""
         if isinstance(self.handle, _anyrec.MxWriter):
             return self.handle.count
         with _original_errors():
@@ -276,7 +276,7 @@ class MXRecordIO:
         return f"<{type(self).__name__} {self.uri!r}, {self.flag!r}{state}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # As in the original: this one is closed, and whoever unpickles it opens the file anew.
+        # As in the original: this one is closed, and unpickling opens the file again.
         is_open = self.is_open
         self.close()
         state = dict(self.__dict__)
@@ -292,13 +292,13 @@ class MXRecordIO:
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """Reads or writes a ``.rec`` file and its index file, so that records are found by key.
+    """Reads or writes a ``.rec`` file and its index file, which locates records by key.
 
     Args:
         idx_path: the index file's path.
         uri: the ``.rec`` file's path.
         flag: ``"r"`` to read, ``"w"`` to write.
-        key_type: makes a key of what stands in the index file, or is given to :meth:`write_idx`.
+        key_type: converts a key in the index file, or given to :meth:`write_idx`.
 
     >>> from anyrec.mxnet import MXIndexedRecordIO
     >>> with MXIndexedRecordIO("tmp.idx", "tmp.rec", "w") as record:
@@ -312,11 +312,11 @@ class MXIndexedRecordIO(MXRecordIO):
     idx_path: str
     """The index file's path."""
     idx: dict[Any, int]
-    """The offset of each key's record; of a key's last one where it repeats."""
+    """The offset of each key's record; of the last one if a key repeats."""
     keys: list[Any]
-    """The keys in the order of the index file, repeats included."""
+    """The keys in the order of the index file, including repeats."""
     key_type: Callable[[Any], Any]
-    """What makes a key."""
+    """The function that converts a key."""
 
     def __init__(
         self,
@@ -340,7 +340,7 @@ class MXIndexedRecordIO(MXRecordIO):
             return
         try:
             self._read_index()
-            # Index files get their names after their data: this one is of the data that is open.
+            # Index files are published after their data, so this one belongs to the data that is open.
             with _original_errors():
                 self._reader().check_still_named()
         except BaseException:
@@ -357,7 +357,7 @@ class MXIndexedRecordIO(MXRecordIO):
                     key, offset = self.key_type(columns[0]), int(columns[1])
                 except (IndexError, ValueError) as error:
                     raise ValueError(
-                        f"{self.idx_path}: line {number} is no key, tab and offset: {line!r}"
+                        f"{self.idx_path}: line {number} is not a key, a tab and an offset: {line!r}"
                     ) from error
                 self.idx[key] = offset
                 self.keys.append(key)
@@ -366,22 +366,22 @@ class MXIndexedRecordIO(MXRecordIO):
         return _anyrec.MxWriter(self.uri, index=self.idx_path)
 
     def seek(self, idx: Any) -> None:
-        """Goes to the record of a key; in a forked child the file is opened anew."""
-        assert not self.writable, "the file is open to be written: there is nothing to seek"
+        """Seeks to the record of a key; a forked child opens the file again."""
+        assert not self.writable, "the file is open for writing and cannot seek"
         self._check_pid(allow_reset=True)
         reader, offset = self._reader(), self.idx[idx]
         with _original_errors():
             reader.seek(offset)
 
     def tell(self) -> int:
-        """The offset at which the next record will be written."""
-        assert self.writable, "the file is open to be read: only a writer has a position to tell"
+        """Returns the offset at which the next record will be written."""
+        assert self.writable, "the file is open for reading: only a writer can tell its position"
         self._check_pid(allow_reset=False)
         assert isinstance(self.handle, _anyrec.MxWriter)
         return self.handle.tell()
 
     def read_idx(self, idx: Any) -> bytes | None:
-        """The record of a key; :meth:`read` goes on behind it."""
+        """Returns the record of a key; :meth:`read` continues after it."""
         self.seek(idx)
         return self.read()
 
@@ -390,13 +390,13 @@ class MXIndexedRecordIO(MXRecordIO):
         key = self.key_type(idx)
         name = str(key)
         if "\t" in name or "\n" in name or "\r" in name:
-            raise ValueError(f"a key cannot hold a tab or a line break: {key!r}")
+            raise ValueError(f"a key cannot contain a tab or a line break: {key!r}")
         position = self._append(buf, name.encode("utf-8", "surrogateescape"))
         self.idx[key] = position
         self.keys.append(key)
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """Returns the number of keys."""
         return len(self.keys)
 
 
@@ -404,17 +404,17 @@ class MXIndexedRecordIO(MXRecordIO):
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]
 IRHeader.__doc__ = """The header of an image record.
 
-``flag`` is the number of labels, 0 for one that is a plain number (:func:`pack` sets it);
-``label`` is a number or an array; ``id`` and ``id2`` are the record's number.
+``flag`` is the number of labels, 0 for a single plain number (:func:`pack` sets it).
+``label`` is a number or an array. ``id`` and ``id2`` are the record's number.
 """
 
 _HEADER = struct.Struct("<IfQQ")
-# Whole numbers above this are not all float32 numbers.
+# Above this, float32 cannot hold every integer.
 _EXACT = 1 << 24
 
 
 def pack(header: tuple[int, Any, int, int], s: Buffer | str) -> bytes:
-    """An image record: the header, its labels if they are several, and the payload.
+    """Returns an image record: the header, its labels if there are several, and the payload.
 
     >>> from anyrec.mxnet import IRHeader, pack, unpack
     >>> unpack(pack(IRHeader(0, [1, 2], 7, 0), "data"))
@@ -430,7 +430,7 @@ def pack(header: tuple[int, Any, int, int], s: Buffer | str) -> bytes:
 
 
 def _warn_if_rounded(label: Any) -> None:
-    """Class numbers above 2^24 collapse in the header's float32."""
+    """Warns if a label is rounded: the header's float32 cannot hold all integers above 2^24."""
     if not isinstance(label, numbers.Integral) or abs(int(label)) <= _EXACT:
         return
     number = int(label)
@@ -438,15 +438,15 @@ def _warn_if_rounded(label: Any) -> None:
     if int(stored) != number:
         warnings.warn(
             f"the label {number} is stored as {int(stored)}: an image header keeps labels as "
-            "float32, which is exact up to 2^24 only",
+            "float32, which is exact only up to 2^24",
             stacklevel=3,
         )
 
 
 def unpack(s: _Payload) -> tuple[IRHeader, _Payload]:
-    """The header of an image record, and its payload (of the same type as ``s``).
+    """Returns the header of an image record, and its payload (of the same type as ``s``).
 
-    The header's label is a float, or a read-only float32 array where there are several.
+    The header's label is a float, or a read-only float32 array if there are several.
     """
     view: Any = s
     header = IRHeader(*_HEADER.unpack(view[: _HEADER.size]))
@@ -465,7 +465,7 @@ def pack_img(
     quality: int = 95,
     img_fmt: str = ".jpg",
 ) -> bytes:
-    """An image record of an array: height x width, or height x width x channels in BGR order.
+    """Encodes an array as an image record: height x width, or height x width x channels in BGR order.
 
     Args:
         header: as for :func:`pack`.
@@ -477,14 +477,14 @@ def pack_img(
 
 
 def unpack_img(s: Buffer, iscolor: int = -1) -> tuple[IRHeader, npt.NDArray[Any] | None]:
-    """The header of an image record, and its image as an array in BGR order.
+    """Returns the header of an image record, and its image as an array in BGR order.
 
     Args:
         s: the record.
         iscolor: -1 as stored (gray stays two-dimensional, alpha and 16 bits are kept), 0 gray,
             1 BGR.
 
-    The image is ``None`` where the payload is no image.
+    The image is ``None`` if the payload is not an image.
     """
     header, payload = unpack(s)
     try:

@@ -10,8 +10,8 @@ __all__ = ["PackedFolder"]
 class PackedFolder(_anyrec.PackedFolder):
     """A folder packed into an FFRecord file, read without unpacking it.
 
-    Paths are relative, with ``/`` between the names. Contents come as writable arrays of ``uint8``,
-    which ``io.BytesIO``, ``pickle.loads`` and friends take as they are.
+    Paths are relative, with ``/`` between the names. Contents are writable ``uint8`` arrays, which
+    ``io.BytesIO``, ``pickle.loads`` and similar functions accept.
 
     >>> import anyrec, pathlib
     >>> pathlib.Path("photos/2024").mkdir(parents=True)

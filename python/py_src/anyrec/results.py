@@ -1,4 +1,4 @@
-"""What verify, repair, convert and index say about their work."""
+"""The results of verify, repair, convert and index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Conversion", "Damage", "Indexed", "Notice", "Output", "Repair", "Rep
 
 @dataclass(frozen=True)
 class Damage:
-    """A byte range that is not what the format promises."""
+    """A byte range that violates the format."""
 
     path: str
     begin: int
@@ -26,7 +26,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something odd that costs no data."""
+    """Something unusual that loses no data."""
 
     path: str
     offset: int | None
@@ -35,7 +35,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Report:
-    """What a full read of one file, or of several, found.
+    """What a full read of one or several files found.
 
     ``record_bytes + metadata_bytes + damage_bytes`` is ``bytes``.
     """
@@ -45,27 +45,27 @@ class Report:
     format: str
     """The format's id; ``mixed`` for files of several formats."""
     version: str
-    """The format's version (of the first file); empty where there is only one."""
+    """The format's version (of the first file); empty if the format has only one."""
     sound: bool
-    """Nothing is wrong."""
+    """Whether nothing is wrong."""
     records: int
     """Intact records."""
     verified: int
-    """Records whose checksum was computed and holds."""
+    """Records whose checksum was computed and matches."""
     bytes: int
     """Bytes read."""
     record_bytes: int
-    """Bytes of intact records, framing included."""
+    """Bytes of intact records, including framing."""
     metadata_bytes: int
     """Bytes of headers, tables, trailers and legal gaps."""
     damage_bytes: int
-    """Bytes that are not what the format promises."""
+    """Bytes that violate the format."""
     damage: tuple[Damage, ...]
     """All damage, in file order."""
     unlisted_damage: int
-    """Stretches of damage beyond those listed one by one."""
+    """Number of damaged ranges beyond those listed."""
     notices: tuple[Notice, ...]
-    """Oddities that cost no data."""
+    """Unusual things that lose no data."""
     header: tuple[tuple[str | builtins.bytes, Any], ...]
     """Pairs of the first file's header (GRAIL)."""
     trailer: builtins.bytes | None
@@ -80,7 +80,7 @@ class Report:
 
 
 def report_of(reports: Iterable[dict[str, Any]]) -> Report:
-    """One report from the native ones of several files."""
+    """Combines the native reports of several files."""
     all_of = list(reports)
     first = all_of[0]
     formats = {report["format"] for report in all_of}
@@ -117,17 +117,17 @@ class Output:
     records: int
     bytes: int
     notices: tuple[str, ...]
-    """What could not be stored, or is worth knowing."""
+    """What could not be stored, and other remarks."""
 
 
 def output_of(path: str, written: dict[str, Any]) -> Output:
-    """An output from the native dict."""
+    """Makes an output from the native dict."""
     return Output(path, written["records"], written["bytes"], tuple(written["notices"]))
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair kept and what it left behind."""
+    """What a repair kept and what it lost."""
 
     report: Report
     """What was found in the damaged file."""
@@ -143,9 +143,9 @@ class Conversion:
     """The files written, in order."""
     records: int
     skipped: tuple[str, ...]
-    """Damage left out, each with its place."""
+    """Skipped damage, each with its location."""
     notices: tuple[str, ...]
-    """What could not be carried over, or is worth knowing."""
+    """What could not be converted, and other remarks."""
 
 
 @dataclass(frozen=True)

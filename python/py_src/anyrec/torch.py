@@ -1,7 +1,7 @@
-"""Record files in PyTorch: loaders that can start anywhere, and a map-style dataset.
+"""Record files in PyTorch: loaders that can start at any step, and a map-style dataset.
 
-:class:`Loader` reads batches on threads and gives tensors over their memory, :class:`ImageLoader`
-finished pictures; :class:`Dataset` and :class:`DataLoader` are torch's own ways, with worker processes.
+:class:`Loader` reads batches on threads and yields tensors over their memory. :class:`ImageLoader` yields
+finished images. :class:`Dataset` and :class:`DataLoader` work like torch's own, with worker processes.
 
 >>> import anyrec, anyrec.torch
 >>> with anyrec.create("numbers.ffr") as writer:
@@ -52,14 +52,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
     """The records of one or more files, by number.
 
     Args:
-        paths: what :func:`anyrec.open` takes: a file, a list, a directory, a pattern; or what it
-            gives, or a view of that.
-        decode: makes a sample of a record (a bytes-like object); without it samples are ``bytes``.
-        **options: further options of :func:`anyrec.open`. One thread reads a batch (``threads=1``)
-            unless they say otherwise: a loader's workers are what makes it parallel.
+        paths: what :func:`anyrec.open` accepts (a file, a list, a directory, a pattern), a dataset, or a
+            view of one.
+        decode: converts a record (a bytes-like object) to a sample; without it, samples are ``bytes``.
+        **options: further options of :func:`anyrec.open`. By default one thread reads a batch
+            (``threads=1``), because a loader's workers already run in parallel.
 
-    It is pickled as its paths and opened again where it arrives, so ``decode`` should be something
-    that can be pickled (a function of a module) if workers are spawned.
+    It is pickled as its paths and opened again on unpickling. If workers are spawned, ``decode`` must be
+    picklable (a function of a module).
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ) -> None:
         self.decode = decode
         if options and isinstance(paths, anyrec.Dataset | anyrec.View):
-            raise TypeError(f"what is open already takes no options: {', '.join(options)}")
+            raise TypeError(f"an open dataset takes no options: {', '.join(options)}")
         if not isinstance(paths, anyrec.Dataset | anyrec.View):
             options.setdefault("threads", 1)
         self.records = opened(paths, **options)
-        """The records themselves, with their keys, labels and metadata."""
+        """The dataset, with keys, labels and metadata."""
         whole = self.records.dataset if isinstance(self.records, anyrec.View) else self.records
         self.paths = list(whole.paths)
         """The files."""
@@ -83,15 +83,15 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return len(self.records)
 
     def __getitem__(self, index: Any) -> Any:
-        """One sample; a list of samples for a slice or a list of numbers."""
+        """Returns one sample; a list of samples for a slice or a list of numbers."""
         if isinstance(index, slice) or hasattr(index, "__len__"):
             return [self._sample(record) for record in self.records[index]]
         return self._sample(self.records[operator.index(index)])
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        """The samples of a batch, in this order, repeats kept; read all at once."""
+        """Returns the samples of a batch, in this order, repeats kept, read all at once."""
         if type(self).__getitem__ is not Dataset.__getitem__:
-            # A subclass that makes its own samples one by one must be asked for each.
+            # A subclass with its own ``__getitem__`` makes samples one by one.
             return [self[index] for index in indices]
         return [self._sample(record) for record in self.records[list(indices)]]
 
@@ -104,18 +104,18 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
-    """torch's loader, with its arguments, that can begin an epoch at any batch.
+    """torch's loader, with its arguments, that can start an epoch at any batch.
 
-    :meth:`set_step` skips batches without reading them; :meth:`state_dict` and
-    :meth:`load_state_dict` go on in the middle of a shuffled epoch in another process. The batches
-    are those that an unskipped run would give.
+    :meth:`set_step` skips batches without reading them. :meth:`state_dict` and :meth:`load_state_dict`
+    resume in the middle of a shuffled epoch in another process. The batches are those that an unskipped
+    run would yield.
 
-    ``prefetch_factor`` may be given with any number of workers: without workers it means nothing.
-    With ``skippable=False``, :meth:`set_step` is refused.
+    ``prefetch_factor`` may be given with any number of workers; without workers it has no effect. With
+    ``skippable=False``, :meth:`set_step` is refused.
     """
 
     start_method: str | None = None
-    """How workers are started where ``multiprocessing_context`` does not say; torch's way if none."""
+    """How workers are started without ``multiprocessing_context``; torch's default if ``None``."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self.skippable = skippable
         if multiprocessing_context is None and num_workers > 0:
             multiprocessing_context = self.start_method
-        # torch >= 2 refuses a prefetch factor without workers; torch < 2 knows no None.
+        # torch >= 2 refuses a prefetch factor without workers; torch < 2 does not accept None.
         if num_workers > 0 and prefetch_factor is not None:
             options["prefetch_factor"] = prefetch_factor
         batched = batch_size is not None or batch_sampler is not None
@@ -173,8 +173,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     @property
     def _auto_collation(self) -> bool:
-        # False lets torch hand the whole list of a batch's indices to the dataset, and the list of
-        # samples that comes back to collate_fn.
+        # With False, torch passes the whole list of a batch's indices to the dataset, and the returned
+        # list of samples to collate_fn.
         return self.batch_sampler is not None and not self._gives_lists
 
     @property
@@ -184,11 +184,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def _stepping(self) -> StepSampler:
         if self._steps is None:
-            raise TypeError("an IterableDataset has no order of its own: its steps cannot be skipped")
+            raise TypeError("cannot skip steps of an IterableDataset: it has no order of its own")
         return self._steps
 
     def set_step(self, step: int) -> None:
-        """Begins every epoch at this batch, until it is set again; ``len`` shrinks by as much."""
+        """Starts every epoch at this batch until it is set again; ``len`` shrinks accordingly."""
         if not self.skippable:
             raise RuntimeError("set_step() needs a DataLoader with skippable=True")
         step = operator.index(step)
@@ -199,10 +199,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         steps.resumed = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch has come to: what :meth:`load_state_dict` needs to go on from there.
+        """Returns the position in the epoch, for :meth:`load_state_dict` to resume.
 
-        It counts the batches that were handed out, not those that workers have read ahead. After
-        the last one it is the state before the next epoch.
+        It counts the batches that were yielded, not those that workers have read ahead. After the last
+        batch it is the state before the next epoch.
         """
         steps = self._stepping()
         epoch = None if self._epoch is None else self._epoch()
@@ -226,10 +226,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next epoch be the rest of the one that :meth:`state_dict` was called in.
+        """Makes the next epoch the rest of the one in which :meth:`state_dict` was called.
 
-        ``len`` stays that of a whole epoch, as trainers expect of a loader with a state.
-        The epochs after it begin at their first batch (or where :meth:`set_step` says).
+        ``len`` stays that of a whole epoch, as trainers expect of a stateful loader. Later epochs start
+        at their first batch, or at the one set by :meth:`set_step`.
         """
         steps = self._stepping()
         own = getattr(self.sampler, "generator", None)
@@ -243,7 +243,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if steps is None:
             return super().__iter__()
         if steps.resumed is not None and steps.resumed.running:
-            # It was gone on with, and left before its end: this is another epoch.
+            # It was resumed and left before its end: this is another epoch.
             steps.resumed = None
         epoch = _Epoch(steps, super().__iter__())
         self._epoch = weakref.ref(epoch)
@@ -254,14 +254,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 class _Epoch:
-    """The batches of one epoch, counted as they are handed out."""
+    """The batches of one epoch, counted as they are yielded."""
 
     def __init__(self, steps: StepSampler, batches: Any) -> None:
         self._steps = steps
         self._order = steps.order
         self._batches = batches
         self._ahead: list[Any] = []
-        """A batch that was not expected any more."""
+        """A batch that came although none was expected."""
 
     def __iter__(self) -> Self:
         return self
@@ -279,8 +279,10 @@ class _Epoch:
         return batch
 
     def settle(self) -> None:
-        """Comes to the end of the epoch if all its batches were handed out and nobody has asked
-        for another one yet: only then has the sampler drawn all its random numbers."""
+        """Ends the epoch if all its batches were yielded but the caller has not tried to take another one.
+
+        Only then has the sampler drawn all its random numbers.
+        """
         if not self._ahead and self._steps.has_given_all(self._order):
             try:
                 self._ahead.append(next(self._batches))
@@ -295,39 +297,38 @@ class Batch(NamedTuple):
     """A batch of :class:`Loader`, as tensors."""
 
     data: Any
-    """The records: stacked into one tensor where their shape is known; what ``decode`` made of them,
-    collated; otherwise all bytes back to back."""
+    """The records: stacked into one tensor if their shape is known; the collated results of ``decode``;
+    otherwise all bytes back to back."""
     offsets: torch.Tensor
-    """Where each record begins in the bytes, and, last, where the last one ends."""
+    """Where each record begins in the bytes, and at the end where the last one ends."""
     indices: torch.Tensor
-    """The records' numbers."""
+    """The record numbers."""
     labels: Any
-    """Their labels, if they were asked for."""
+    """Their labels, if requested."""
     padding: int
-    """How many of them, at the end, only fill the last batch of an epoch up."""
+    """How many samples at the end only fill up the last batch of an epoch."""
 
     def records(self) -> list[torch.Tensor]:
-        """One tensor a record, over the batch's memory."""
+        """Returns one tensor per record, over the batch's memory."""
         is_flat = self.data.dim() == 1 and len(self.data) == int(self.offsets[-1])
         return list(self.data.split(self.offsets.diff().tolist()) if is_flat else self.data.unbind(0))
 
 
 class Loader(_loader.Loader):
-    """:class:`anyrec.Loader`, with its arguments, for tensors: a :class:`Batch` at a time.
+    """:class:`anyrec.Loader`, with its arguments, that yields tensors (:class:`Batch`).
 
-    The tensors lie over the memory that the threads read into; nothing is copied, and a tensor may be
-    changed in place.
+    The tensors share the memory that the threads read into. Nothing is copied, and you may modify a
+    tensor in place.
 
-    :param shape: the shape of a record, where all have the same: batches are then one tensor each.
-        IDX files know theirs.
-    :param dtype: the elements' type, ``torch.uint8`` unless said otherwise.
-    :param pin_memory: copy batches to pinned memory, from which a GPU reads faster. Without a GPU
-        this does nothing but warn.
-    :param device: move batches there.
-    :param decode: makes a tensor (or anything torch can collate) of a record's ``uint8`` tensor.
+    :param shape: the shape of a record, if all have the same; each batch is then one tensor. IDX files
+        store theirs.
+    :param dtype: the element type (default ``torch.uint8``).
+    :param pin_memory: copy batches to pinned memory, which a GPU reads faster. Without a GPU
+        this only warns.
+    :param device: move batches to this device.
+    :param decode: converts a record's ``uint8`` tensor to a tensor, or anything that torch can collate.
 
-    ``rank`` and ``world`` are those of ``torch.distributed`` where that is initialised, unless they
-    are given.
+    ``rank`` and ``world`` default to those of ``torch.distributed`` if that is initialised.
 
     >>> import anyrec, anyrec.torch, numpy as np
     >>> _ = anyrec.idx.write("images-idx3-ubyte", np.arange(40, dtype=np.uint8).reshape(10, 2, 2))
@@ -355,21 +356,21 @@ class Loader(_loader.Loader):
         if shape is None and dtype is None and self.decode is None:
             shape, dtype = self._stored_shape()
         self.shape = None if shape is None and dtype is None else tuple(shape or ())
-        """The shape of a record, where batches are one tensor each."""
+        """The shape of a record, if each batch is one tensor."""
         self.dtype = torch.uint8 if dtype is None else dtype
-        """The elements' type."""
+        """The element type."""
         self.device = device
-        """Where batches are moved."""
+        """The device that batches are moved to."""
         self.pinned = _can_pin(pin_memory)
         """Whether batches are copied to pinned memory."""
 
     @property
     def sampler(self) -> Self:
-        """The loader itself: what trainers such as Lightning call ``set_epoch`` of."""
+        """The loader itself, because trainers such as Lightning call ``set_epoch`` on the sampler."""
         return self
 
     def _stored_shape(self) -> tuple[tuple[int, ...] | None, torch.dtype | None]:
-        """The shape that the files themselves know (IDX), if all know the same."""
+        """Returns the shape that the files store (IDX), if all store the same."""
         parts = self.data.parts if isinstance(self.data, anyrec.Mix) else [self.data]
         found = [(part.metadata["shape"], part.metadata["dtype"]) for part in parts]
         shapes = {(None if shape is None else tuple(shape[1:]), dtype) for shape, dtype in found}
@@ -388,7 +389,7 @@ class Loader(_loader.Loader):
         memory, offsets, indices, labels, padding = loaded
         if self._big_endian is not None:
             np.frombuffer(memoryview(memory), dtype=self._big_endian).byteswap(inplace=True)
-        # torch makes no tensor over an empty buffer.
+        # torch cannot make a tensor over an empty buffer.
         data: Any = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.ByteTensor()
         if self.pinned:
             data = data.pin_memory()
@@ -407,24 +408,24 @@ class Loader(_loader.Loader):
         size = int(np.prod(shape)) * torch.empty(0, dtype=self.dtype).element_size()
         if len(flat) != size * count:
             raise anyrec.InvalidArgument(
-                f"{count} records of shape {shape} and {self.dtype} have {size * count} bytes, "
-                f"but those of this batch have {len(flat)}"
+                f"{count} records of shape {shape} and {self.dtype} need {size * count} bytes, "
+                f"but this batch has {len(flat)}"
             )
         return flat.view(self.dtype).view(count, *shape)
 
 
 class ImageLoader(_image.ImageLoader):
-    """:class:`anyrec.ImageLoader`, with its arguments, for tensors: an :class:`anyrec.ImageBatch` of them.
+    """:class:`anyrec.ImageLoader`, with its arguments, that yields tensors (:class:`anyrec.ImageBatch`).
 
-    The tensors lie over the memory that the threads write to; nothing is copied, and a tensor may be
-    changed in place.
+    The tensors share the memory that the threads write to. Nothing is copied, and you may modify a tensor
+    in place.
 
-    :param pin_memory: copy batches to pinned memory, from which a GPU reads faster. Without a GPU
-        this does nothing but warn.
-    :param device: move batches there.
+    :param pin_memory: copy batches to pinned memory, which a GPU reads faster. Without a GPU
+        this only warns.
+    :param device: move batches to this device.
 
-    ``rank`` and ``world`` are those of ``torch.distributed`` where that is initialised, unless they
-    are given. ``apply`` gets and gives tensors.
+    ``rank`` and ``world`` default to those of ``torch.distributed`` if that is initialised.
+    ``apply`` takes and returns tensors.
     """
 
     def __init__(
@@ -444,13 +445,13 @@ class ImageLoader(_image.ImageLoader):
         super().__init__(data, batch_size, size, rank=rank, world=world, **options)
         self._apply = apply
         self.device = device
-        """Where batches are moved."""
+        """The device that batches are moved to."""
         self.pinned = _can_pin(pin_memory)
         """Whether batches are copied to pinned memory."""
 
     @property
     def sampler(self) -> Self:
-        """The loader itself: what trainers such as Lightning call ``set_epoch`` of."""
+        """The loader itself, because trainers such as Lightning call ``set_epoch`` on the sampler."""
         return self
 
     def _next(self) -> _image.ImageBatch | None:
@@ -467,14 +468,14 @@ class ImageLoader(_image.ImageLoader):
         if self.pinned:
             data = data.pin_memory()
         labels = None if batch.labels is None else torch.from_numpy(batch.labels)
-        # torch has no unsigned 64-bit numbers; ids of 2^63 and more come out negative.
+        # torch has no unsigned 64-bit integers, so ids of 2^63 and more become negative.
         ids = torch.from_numpy(batch.ids.view(np.int64))
         made = _image.ImageBatch(data, labels, torch.from_numpy(batch.indices), ids, batch.padding)
         return made if self.device is None else _image.ImageBatch(*_moved(made, self.device, self.pinned))
 
 
 def _ranks(rank: int | None, world: int | None) -> tuple[int, int]:
-    """This process among those that train together, as torch knows it where nothing is said."""
+    """Returns rank and world size; by default those of ``torch.distributed``."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     if rank is None:
         rank = torch.distributed.get_rank() if distributed else 0
@@ -491,7 +492,7 @@ def _can_pin(wanted: bool) -> bool:
 
 
 def _moved(values: Iterable[Any], device: Any, pinned: bool) -> list[Any]:
-    """The tensors among these on another device, the rest as it is."""
+    """Moves the tensors among these values to a device; returns the rest unchanged."""
     return [
         value.to(device, non_blocking=pinned) if isinstance(value, torch.Tensor) else value
         for value in values

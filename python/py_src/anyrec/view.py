@@ -1,4 +1,4 @@
-"""Some of the records of a dataset, and several datasets mixed."""
+"""Selections of a dataset's records, and mixtures of datasets."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class Selecting:
-    """What datasets and views have in common: records are chosen by number, label and key."""
+    """What datasets and views have in common: selecting records by number, label and key."""
 
     __slots__ = ()
 
     def select(self, indices: slice | Iterable[int]) -> View:
-        """Some of the records, in the order given, repeats kept.
+        """Returns a view of these records, in the order given, repeats kept.
 
         >>> import anyrec
         >>> with anyrec.create("words.ffr") as writer:
@@ -43,7 +43,7 @@ class Selecting:
             chosen = dataset._slice_numbers(indices) if own is None else np.arange(count)[indices]
         else:
             if isinstance(indices, range) and len(indices[:1]):
-                # Its ends tell that it is too long before all of it is listed.
+                # Its ends show that it is too long before all of it is listed.
                 _checked(np.array([indices[0], indices[-1]]), count)
             if not isinstance(indices, np.ndarray):
                 indices = np.fromiter(indices, dtype=np.int64)
@@ -51,14 +51,14 @@ class Selecting:
         return View(dataset, chosen if own is None else own[chosen])
 
     def filter(self, *, labels: _Labels | None = None, keys: Collection[Any] | None = None) -> View:
-        """The records with these labels and keys, in their order.
+        """Returns a view of the records with these labels and keys, in their order.
 
-        :param labels: a label, several, or a function that says of a label (``None`` where a record
-            has none) whether its record is wanted. Of a record with several labels the first counts,
-            except for a function, which gets all.
-        :param keys: keys of the records wanted.
+        :param labels: a label, several, or a function that takes a label (``None`` if a record has none)
+            and returns whether to keep the record. If a record has several labels, the first one counts;
+            a function receives all.
+        :param keys: keys of the records to keep.
 
-        All labels are read once for it.
+        This reads all labels once.
 
         >>> import anyrec
         >>> with anyrec.create("pets.rec") as writer:
@@ -82,22 +82,22 @@ class Selecting:
 
 
 def _origin(data: Any) -> tuple[Dataset, _Numbers | None]:
-    """The dataset, and which of its records; ``None`` for all."""
+    """Returns the dataset, and the numbers of its records (``None`` for all)."""
     return (data.dataset, data.indices) if isinstance(data, View) else (data, None)
 
 
 def _checked(indices: npt.NDArray[Any], count: int) -> _Numbers:
     if indices.dtype == np.bool_:
         if indices.shape != (count,):
-            raise InvalidArgument(f"a mask has one entry a record: {count}, not {indices.shape}")
+            raise InvalidArgument(f"a mask needs one entry per record: {count}, not {indices.shape}")
         return np.flatnonzero(indices)
     if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"indices are a row of whole numbers, not {indices.dtype} of shape {indices.shape}")
+        raise TypeError(f"indices must be one row of integers, not {indices.dtype} of shape {indices.shape}")
     chosen = indices.astype(np.int64)
     chosen = np.where(chosen < 0, chosen + count, chosen)
     outside = (chosen < 0) | (chosen >= count)
     if outside.any():
-        raise IndexError(f"there is no record {indices[outside][0]}: there are {count}")
+        raise IndexError(f"there is no record {indices[outside][0]}: the dataset has {count} records")
     return chosen
 
 
@@ -114,19 +114,20 @@ def _listed(wanted: Any) -> Any:
 
 
 class View(Selecting, Sequence[Record]):
-    """Some of the records of a dataset, in an order of their own; :meth:`Dataset.select` and
-    :meth:`Dataset.filter` make one.
+    """Some of the records of a dataset, in their own order.
 
-    It is used as a dataset is: numbers count within the view. Pickling takes the numbers along.
+    :meth:`Dataset.select` and :meth:`Dataset.filter` return one.
+
+    Use it like a dataset. Record numbers count within the view. Pickling includes the record numbers.
     """
 
     __slots__ = ("dataset", "indices")
 
     def __init__(self, dataset: Dataset, indices: _Numbers) -> None:
         self.dataset = dataset
-        """Where the records are."""
+        """The dataset that holds the records."""
         self.indices = indices
-        """Their numbers there."""
+        """Their numbers in that dataset."""
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -171,7 +172,7 @@ class View(Selecting, Sequence[Record]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the dataset's first file says about itself."""
+        """The metadata of the dataset's first file."""
         return self.dataset.metadata
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -181,13 +182,13 @@ class View(Selecting, Sequence[Record]):
 class Mix:
     """Several datasets or views for one :class:`anyrec.Loader`, each with a weight.
 
-    :param parts: datasets, views, or what :func:`anyrec.open` takes.
-    :param weights: how often each has its turn, in proportion; as many as each has records unless
-        said otherwise. They are kept to a precision of 1/16384.
-    :param samples: samples in an epoch; as many as there are records unless said otherwise.
+    :param parts: datasets, views, or what :func:`anyrec.open` accepts.
+    :param weights: how often each part is drawn, in proportion (default: its number of records). Weights
+        have a precision of 1/16384.
+    :param samples: samples in an epoch (default: the number of records).
 
-    Each part is gone through again and again, in a new order each time, on through the epochs: none
-    of its records comes a second time before all have come once.
+    The mix cycles through each part, in a new order each time, across epochs. No record of a part repeats
+    before all of them have come once.
 
     >>> import anyrec
     >>> for name, count in [("a.ffr", 4), ("b.ffr", 100)]:
@@ -208,13 +209,13 @@ class Mix:
         samples: int | None = None,
     ) -> None:
         self.parts = [opened(part) for part in parts]
-        """The datasets and views. A record's number in a batch counts through all of them."""
+        """The datasets and views. Record numbers in a batch count through all of them."""
         given = [len(part) for part in self.parts] if weights is None else weights
-        # One more than there should be is enough to see that they are too many.
+        # One more than expected is enough to see that there are too many.
         self.weights = [float(weight) for weight in islice(given, len(self.parts) + 1)]
-        """How often each has its turn."""
+        """How often each part is drawn."""
         if len(self.weights) != len(self.parts):
-            raise InvalidArgument(f"{len(self.parts)} datasets have {len(self.weights)} weights")
+            raise InvalidArgument(f"{len(self.parts)} datasets need as many weights, not {len(self.weights)}")
         self.samples = sum(len(part) for part in self.parts) if samples is None else samples
         """Samples in an epoch."""
 
@@ -222,11 +223,11 @@ class Mix:
         return self.samples
 
     def __repr__(self) -> str:
-        return f"<Mix of {len(self.parts)} datasets, {self.samples} samples an epoch>"
+        return f"<Mix of {len(self.parts)} datasets, {self.samples} samples per epoch>"
 
 
 def opened(data: Any, **options: Any) -> Dataset | View:
-    """A dataset or view as it is; anything else is opened."""
+    """Returns a dataset or view unchanged; opens anything else."""
     from .dataset import Dataset, open
 
     return data if isinstance(data, Dataset | View) else open(data, **options)

@@ -1,4 +1,4 @@
-"""Writing: records to a new file of any format."""
+"""Writers: records to a new file of any format."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ __all__ = ["NotStored", "Writer", "create"]
 
 
 class NotStored(UserWarning):
-    """Something that was given could not be stored, such as a key in a format without keys."""
+    """A value could not be stored, such as a key in a format without keys."""
 
 
 def warn_of(notices: list[str], path: Any, stacklevel: int = 3) -> None:
-    """Python warnings for what a writer has to say."""
+    """Issues a writer's notices as Python warnings."""
     for notice in notices:
         warnings.warn(f"{path}: {notice}", NotStored, stacklevel=stacklevel)
 
 
 class Completing:
-    """What writers have in common: at the end of a ``with`` block their file is completed, unless
-    an exception ends the block."""
+    """What writers have in common: a ``with`` block completes the file, unless an exception ends it."""
 
     __slots__ = ()
 
     def close(self: Any) -> list[str]:
-        """Completes the file and gives it its name; a second time is fine.
+        """Completes and publishes the file. Calling it again does nothing.
 
-        What could not be stored is a :class:`NotStored` warning, and returned.
+        What could not be stored is a :class:`NotStored` warning, and is returned.
         """
         if self.closed:
             return []
@@ -56,11 +55,10 @@ class Completing:
 
 
 class Writer(Completing, _anyrec.Writer):
-    """Writes records; the file appears when the writer is closed. :func:`anyrec.create` makes one.
+    """Writes records. The file is published when the writer is closed. :func:`anyrec.create` returns one.
 
-    As a context manager it closes the file at the end, unless an exception ends the block: then no
-    file appears, and one that was there before stays as it was. The same happens to a writer that
-    is never closed.
+    As a context manager it closes the file at the end. If an exception ends the block, no file is
+    published, and an existing one is unchanged. The same happens if a writer is never closed.
     """
 
     __slots__ = ()
@@ -71,13 +69,13 @@ class Writer(Completing, _anyrec.Writer):
 
 
 def create(path: Path, format: str | None = None, **options: Any) -> Writer:
-    """Starts a record file. Use it as a context manager.
+    """Creates a record file. Use it as a context manager.
 
-    :param path: the file, which appears when the writer is closed.
-    :param format: the format's id (``mxnet``, ``ffrecord``, ``grail``, ``idx``); without it, the
-        path's ending says.
+    :param path: the file, which is published when the writer is closed.
+    :param format: the format's id (``mxnet``, ``ffrecord``, ``grail``, ``idx``); by default, inferred
+        from the path's extension.
     :param options: for every format ``overwrite=True`` (replace an existing file) and
-        ``durability="process"`` (do not wait until the file is on the disk). MXNet: ``index_file``
+        ``durability="process"`` (do not wait for the file to be synced). MXNet: ``index_file``
         (``True``, ``False`` or a path; by default one is written if a record has a key) and
         ``wide_labels``. FFRecord: ``count`` (the number of records, if known beforehand) and
         ``version``. GRAIL: ``header``, ``transformers``, ``max_items``, ``trailer``,
@@ -91,7 +89,7 @@ def create(path: Path, format: str | None = None, **options: Any) -> Writer:
     >>> dataset.key(0), dataset.metadata["files"]
     (7, ['pets.rec'])
 
-    An exception leaves no file:
+    After an exception there is no file:
 
     >>> import os
     >>> try:
@@ -107,8 +105,8 @@ def create(path: Path, format: str | None = None, **options: Any) -> Writer:
         if format is None:
             known = ", ".join(one["id"] for one in _anyrec.formats())
             raise UnsupportedFormat(
-                f"{path!r}: no format has names that end like this",
+                f"cannot infer a format from {path!r}",
                 path=str(path),
-                hint=f"say format=... ({known})",
+                hint=f"pass format=... ({known})",
             )
     return Writer(path, format, {name: value for name, value in options.items() if value is not None})

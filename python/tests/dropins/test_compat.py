@@ -53,7 +53,7 @@ assert "torch" not in sys.modules, "nothing needs PyTorch until it is asked for"
 try:
     mx.nd
 except AttributeError as error:
-    assert "mxnet.recordio and mxnet.io only, not mxnet.nd" in str(error)
+    assert "only mxnet.recordio and mxnet.io, not mxnet.nd" in str(error)
 else:
     raise AssertionError
 assert mx.io.ImageRecordIter is anyrec.mxnet.ImageRecordIter

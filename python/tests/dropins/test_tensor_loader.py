@@ -60,7 +60,7 @@ def test_records_of_a_given_shape_are_stacked_without_a_copy():
     assert batch.data.shape == (4, 2, 3) and batch.data[3].unique().tolist() == [3.0]
     batch.data.mul_(2)  # the memory is the batch's own
     assert anyrec.open("a.ffr").read([3]).numpy()[0].view(np.float32)[0] == 3.0
-    with pytest.raises(anyrec.InvalidArgument, match="4 records of shape .* have 120 bytes"):
+    with pytest.raises(anyrec.InvalidArgument, match="4 records of shape .* need 120 bytes"):
         next(iter(anyrec.torch.Loader("a.ffr", 4, shape=(5, 6))))
 
 

@@ -1,4 +1,4 @@
-"""What the ``ffrecord`` package has: write and read FFRecord files and packed folders.
+"""A drop-in replacement for the ``ffrecord`` package: FFRecord files and packed folders.
 
 >>> from anyrec.ffrecord import FileReader, FileWriter
 >>> with FileWriter("words.ffr", 3) as writer:
@@ -8,8 +8,8 @@
 >>> reader.n, [bytes(sample) for sample in reader.read([2, 0])]
 (3, [b'two', b'zero'])
 
-The parts for PyTorch are in :mod:`anyrec.ffrecord.torch`, which imports it; :mod:`anyrec.compat`
-lets a script keep its ``import ffrecord``.
+The PyTorch parts are in :mod:`anyrec.ffrecord.torch`, which imports torch. With :mod:`anyrec.compat` a
+script can keep its ``import ffrecord``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .fileio import FFRecordError, FileReader, FileWriter, SampleIndexError, che
 from .package import NotPackedError, PackedFolder, pack_folder
 
 __version__ = "1.4.0"
-"""The version of the original whose interface this is."""
+"""The version of the original that this replaces."""
 
 __all__ = [
     "FFRecordError",

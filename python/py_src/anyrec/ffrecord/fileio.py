@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 _Path: TypeAlias = str | os.PathLike[str]
 _Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
-# The question that the original asks a file system: does it align requests for direct access?
+# The ioctl with which the original asks a file system whether it aligns direct requests.
 _ALIGNMENT_REQUEST = 0x80046664
 _NATIVE_INT = struct.Struct("i")
 
 
 class FFRecordError(AnyrecError, RuntimeError):
-    """What the original raises: a file, or the use of it, is wrong."""
+    """What the original raises for an invalid file or invalid use."""
 
 
 class SampleIndexError(FFRecordError, IndexError):
-    """There is no sample of that number."""
+    """There is no sample with that number."""
 
 
 def _renamed(error: AnyrecError, message: str) -> FFRecordError:
-    """An error of the library with the original's sentence; the place is kept."""
+    """Converts an error to the original's, with its message; the location is kept."""
     return FFRecordError(
         message,
         reason=error.reason,
@@ -53,9 +53,9 @@ def _renamed(error: AnyrecError, message: str) -> FFRecordError:
 
 
 def checkFsAlign(fd: int) -> bool:
-    """Whether the file system of an open file says that it aligns direct requests itself.
+    """Returns whether the file system of an open file aligns direct requests itself.
 
-    Nothing here depends on it; it is part of the original's interface.
+    Nothing here depends on this. It is part of the original's interface.
     """
     answer = bytearray(_NATIVE_INT.size)
     try:
@@ -67,7 +67,7 @@ def checkFsAlign(fd: int) -> bool:
 
 
 def checked_files(fname: _Path | Sequence[_Path]) -> list[str]:
-    """The files that a path, a directory or a list stands for; each must be an ``.ffr`` file."""
+    """Returns the files of a path, a directory or a list; each must be an ``.ffr`` file."""
     if isinstance(fname, str | os.PathLike):
         path = Path(fname)
         files = _anyrec.directory_files(path) if path.is_dir() else [os.fspath(fname)]
@@ -85,20 +85,19 @@ def checked_files(fname: _Path | Sequence[_Path]) -> list[str]:
 
 
 class FileReader:
-    """Reads the samples of one or more FFRecord files, numbered through.
+    """Reads the samples of one or more FFRecord files, numbered as one sequence.
 
     Args:
         fname: a file, a list of files, or a directory (all its ``*.ffr``, sorted by name).
-        check_data: whether the table is checked now and each sample when it is read.
+        check_data: whether to verify the table now, and each sample when it is read.
 
-    A reader may be used by threads, and in processes forked after it was opened; it is pickled as
-    its paths.
+    Threads, and processes forked after it was opened, may share a reader. It is pickled as its paths.
     """
 
     fnames: list[str]
     """The files."""
     check_data: bool
-    """Whether checksums are checked."""
+    """Whether checksums are verified."""
     n: int
     """Number of samples."""
 
@@ -122,7 +121,7 @@ class FileReader:
                 )
 
     def read(self, indices: _Indices) -> list[npt.NDArray[np.uint8]]:
-        """The samples of these numbers, in this order, repeats kept, as writable arrays."""
+        """Returns the samples with these numbers, in this order, repeats kept, as writable arrays."""
         wanted = self._checked(indices)
         try:
             return self._reader.read(wanted)
@@ -134,34 +133,34 @@ class FileReader:
             raise _renamed(error, str(error)) from error
 
     def read_one(self, index: SupportsIndex) -> npt.NDArray[np.uint8]:
-        """One sample, as a writable array."""
+        """Returns one sample as a writable array."""
         return self.read([index])[0]
 
     def _checked(self, indices: _Indices) -> list[int]:
-        """The numbers as a list, each of them that of a sample."""
+        """Returns the numbers as a list, each checked."""
         if isinstance(indices, np.ndarray):
             if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
                 raise TypeError(
-                    f"indices must be one-dimensional and whole numbers, not {indices.ndim} dimensions "
+                    f"indices must be a one-dimensional array of integers, not {indices.ndim} dimensions "
                     f"of {indices.dtype}"
                 )
             given: Iterable[Any] = indices.tolist()
         elif isinstance(indices, str | bytes | bytearray):
-            raise TypeError(f"indices must be a list of whole numbers, not {type(indices).__name__}")
+            raise TypeError(f"indices must be a list of integers, not {type(indices).__name__}")
         else:
             given = indices
         wanted = []
-        # Each is checked before the next one is taken: there may be very many more.
+        # Each is checked before the next one is taken, because there may be very many.
         for index in map(operator.index, given):
             if index >= self.n:
                 raise SampleIndexError(f"index >= number of samples ({index} >= {self.n})", record=index)
             if index < 0:
-                raise SampleIndexError(f"index < 0 ({index}): samples are counted from 0 to {self.n - 1}")
+                raise SampleIndexError(f"index < 0 ({index}): samples are numbered 0 to {self.n - 1}")
             wanted.append(index)
         return wanted
 
     def _first_damaged(self, indices: list[int], error: CorruptRecord) -> FFRecordError:
-        """The error for the first damaged sample in the caller's order and numbering."""
+        """Returns the error for the first damaged sample in the caller's order and numbering."""
         for index in indices:
             try:
                 self._reader.read_one(index)
@@ -172,7 +171,7 @@ class FileReader:
         return _renamed(error, str(error))
 
     def validate(self) -> None:
-        """Checks the table of every file against its checksum."""
+        """Verifies the table of every file against its checksum."""
         try:
             self._reader.validate()
         except CorruptRecord as error:
@@ -183,21 +182,21 @@ class FileReader:
             raise _renamed(error, "FileReader has been closed.") from error
 
     def get_offsets(self, file_index: int) -> list[int]:
-        """Where each sample of a file begins, and, last, the file's length."""
+        """Returns the offset of each sample of a file, and at the end the file's length."""
         try:
             return self._reader.offsets(file_index)
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
 
     def get_checksums(self, file_index: int) -> list[int]:
-        """The checksums that a file stores for its samples."""
+        """Returns the checksums that a file stores for its samples."""
         try:
             return self._reader.checksums(file_index)
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
 
     def close(self) -> None:
-        """Closes the files; a second time is fine. Arrays that came from them stay valid."""
+        """Closes the files. Calling it again does nothing. Arrays read from them stay valid."""
         self._reader.close()
 
     def __enter__(self) -> Self:
@@ -215,15 +214,16 @@ class FileReader:
 
 
 class FileWriter:
-    """Writes an FFRecord file, which appears under its name when the writer is closed.
+    """Writes an FFRecord file, which is published when the writer is closed.
 
     Args:
-        fname: the file, whose name ends in ``.ffr``. An old one is replaced when this one is whole.
-        n: how many samples there will be. The original has to know; here it may be left out, and
-            is a promise that is checked when it is given.
+        fname: the file, whose name ends in ``.ffr``. An existing one is replaced when this one is
+            complete.
+        n: how many samples there will be. The original requires it; here it is optional, and checked if
+            given.
 
-    An exception inside ``with``, or a writer that is dropped before it has its ``n`` samples,
-    leaves the old file, or none.
+    An exception inside ``with``, or dropping a writer before it has its ``n`` samples, leaves the old
+    file or none.
     """
 
     def __init__(self, fname: _Path, n: int | None = None) -> None:
@@ -241,16 +241,16 @@ class FileWriter:
 
     @property
     def n(self) -> int:
-        """How many samples were promised; without a promise, how many were written."""
+        """How many samples were declared; if none were, how many were written."""
         return self.count if self._promised is None else self._promised
 
     @property
     def count(self) -> int:
-        """How many samples were written so far."""
+        """How many samples have been written."""
         return self._writer.count
 
     def write_one(self, buffer: Buffer) -> None:
-        """Adds a sample: the bytes of a buffer in C order, whatever its shape and type."""
+        """Adds a sample: the bytes of any buffer, in C order."""
         try:
             self._writer.write_one(buffer)
         except ClosedError as error:
@@ -259,10 +259,9 @@ class FileWriter:
             raise _renamed(error, error.reason) from error
 
     def close(self) -> None:
-        """Completes the file; a second time is fine.
+        """Completes and publishes the file. Calling it again does nothing.
 
-        With fewer samples than promised this fails; more may then be written, and the file closed
-        again.
+        With fewer samples than declared this fails. You can then write more and close the file again.
         """
         if self._closed:
             return
@@ -291,7 +290,7 @@ class FileWriter:
         self._closed = True
         self._writer.abort()
         warnings.warn(
-            f"{self.fname} was not written: {self.count} of {self.n} samples were there when its "
+            f"{self.fname} was not written: {self.count} of {self.n} samples were written when the "
             "writer was dropped",
             ResourceWarning,
             stacklevel=2,

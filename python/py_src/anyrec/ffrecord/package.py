@@ -22,7 +22,7 @@ _Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class NotPackedError(AnyrecError, ValueError):
-    """The file is no packed folder."""
+    """The file is not a packed folder."""
 
 
 class PackedFolder:
@@ -30,10 +30,10 @@ class PackedFolder:
 
     Args:
         ffr_file: the packed folder.
-        check_data: whether checksums are checked.
+        check_data: whether to verify checksums.
 
-    Paths are relative, with ``/`` between the names. The tree of names is read by a parser that
-    knows nothing but names and numbers, so a file from a stranger cannot run code.
+    Paths are relative, with ``/`` between the names. The tree of names is read by a parser that accepts
+    only names and numbers, so an untrusted file cannot run code.
 
     >>> import pathlib
     >>> from anyrec.ffrecord import PackedFolder, pack_folder
@@ -64,7 +64,7 @@ class PackedFolder:
 
     @cached_property
     def structure(self) -> OrderedDict[str, Any]:
-        """The tree: the number of each file's sample, and such a dict for each folder, by name."""
+        """The tree, by name: a file's sample number, or such a dict for a folder."""
         structure: OrderedDict[str, Any] = OrderedDict()
         folders = {"": structure}
         for path, sample in self._folder.entries():
@@ -75,7 +75,7 @@ class PackedFolder:
         return structure
 
     def num_files(self) -> int:
-        """How many files the folder has, at any depth."""
+        """Returns the number of files in the folder, at any depth."""
         return self._folder.num_files()
 
     @overload
@@ -83,7 +83,7 @@ class PackedFolder:
     @overload
     def read(self, fnames: Sequence[_Path]) -> builtins.list[_Bytes]: ...
     def read(self, fnames: _Path | Sequence[_Path]) -> _Bytes | builtins.list[_Bytes]:
-        """The content of one file, or the contents of several, as writable ``uint8`` arrays."""
+        """Returns the content of one file, or of several, as writable ``uint8`` arrays."""
         if isinstance(fnames, str | os.PathLike):
             return self.read_one(fnames)
         paths = [self._file(path) for path in fnames]
@@ -93,7 +93,7 @@ class PackedFolder:
             raise _renamed(error, str(error)) from error
 
     def read_one(self, fname: _Path) -> _Bytes:
-        """The content of a file as a writable ``uint8`` array."""
+        """Returns the content of a file as a writable ``uint8`` array."""
         path = self._file(fname)
         try:
             return self._folder.read_one(path)
@@ -107,10 +107,10 @@ class PackedFolder:
         list_dir: bool = True,
         recursive: bool = False,
     ) -> builtins.list[Any]:
-        """What a folder holds, by names relative to it.
+        """Lists a folder, by names relative to it.
 
-        With ``recursive`` also what its folders hold, at any depth: those as
-        :class:`~pathlib.Path`, the first level as ``str``.
+        With ``recursive``, also lists its folders, at any depth. Those entries are
+        :class:`~pathlib.Path`; the first level is ``str``.
         """
         if path is not None:
             assert self.exists(path), f"{path} does not exist"
@@ -120,19 +120,19 @@ class PackedFolder:
         return [Path(name) if "/" in name else name for name in names]
 
     def exists(self, path: _Path) -> bool:
-        """Whether a file or folder has the path."""
+        """Returns whether there is a file or folder with this path."""
         return self._folder.exists(_normalized(path))
 
     def is_file(self, path: _Path) -> bool:
-        """Whether a file has the path."""
+        """Returns whether there is a file with this path."""
         return self._folder.is_file(_normalized(path))
 
     def is_dir(self, path: _Path) -> bool:
-        """Whether a folder has the path."""
+        """Returns whether there is a folder with this path."""
         return self._folder.is_dir(_normalized(path))
 
     def _file(self, fname: _Path) -> str:
-        """A file's path as the library writes it."""
+        """Returns a file's path in the library's form."""
         assert self.exists(fname), f"{fname} does not exist"
         assert not self.is_dir(fname), f"{fname} is not a file but a directory"
         return _normalized(fname)
@@ -145,7 +145,7 @@ class PackedFolder:
 
 
 def _normalized(path: _Path) -> str:
-    """A path without what does not matter: ``./b``, ``b/`` and ``.//b`` are ``b``."""
+    """Normalises a path: ``./b``, ``b/`` and ``.//b`` are ``b``."""
     text = str(PurePosixPath(path))
     return "" if text == "." else text
 
@@ -154,8 +154,8 @@ def pack_folder(folder: _Path, out_file: _Path, verbose: bool = False) -> None:
     """Packs a folder into a file that :class:`PackedFolder` reads.
 
     Args:
-        folder: the folder; links in it are followed.
-        out_file: the file, whose name ends in ``.ffr``. An old one is replaced.
+        folder: the folder. Links in it are followed.
+        out_file: the file, whose name ends in ``.ffr``. An existing one is replaced.
         verbose: print the number and path of each file.
     """
     assert Path(folder).is_dir(), "'folder' must be a directory"
@@ -165,7 +165,7 @@ def pack_folder(folder: _Path, out_file: _Path, verbose: bool = False) -> None:
         width = len(str(count))
         paths = PackedFolder(out_file, check_data=False).list(list_dir=False, recursive=True)
         for number, path in enumerate(paths):
-            # Names come from the disk: nothing in them may steer the terminal.
+            # Names come from the disk and must not control the terminal.
             print(f"{number:0{width}d}/{count} {_printable(os.path.join(folder, path))}", flush=True)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dump"]
 
-# As many files are written at once, each by a process of its own.
+# This many files are written at once, each by its own process.
 _PROCESSES = 16
 
 
@@ -41,14 +41,14 @@ def dump(
     """Writes the samples of an indexable object to one or more FFRecord files.
 
     Args:
-        dataset: has a length, and gives sample ``i`` as ``dataset[i]``.
-        fname: the file; with several files the folder, which is made if need be.
-        nfiles: how many files: each gets ``ceil(n / nfiles)`` samples, so it can be fewer.
+        dataset: has a length, and returns sample ``i`` as ``dataset[i]``.
+        fname: the file; with several files the folder, which is created if needed.
+        nfiles: how many files. Each gets ``ceil(n / nfiles)`` samples, so there can be fewer files.
         verbose: show a progress bar (needs tqdm).
-        serializer: makes bytes of a sample; without it the samples are bytes already.
+        serializer: converts a sample to bytes; without it, samples must be bytes.
 
-    Several files are written by up to 16 forked processes, so ``dataset`` and ``serializer`` need
-    not be picklable. What one of them raises is raised here.
+    Up to 16 forked processes write several files, so ``dataset`` and ``serializer`` need not be
+    picklable. An exception in one of them is raised here.
 
     >>> from anyrec.ffrecord import FileReader
     >>> from anyrec.ffrecord.utils import dump
@@ -65,7 +65,7 @@ def dump(
         return
     folder = Path(fname)
     folder.mkdir(parents=True, exist_ok=True)
-    # Without samples there is one file without samples, so that the folder can be opened.
+    # Without samples, write one empty file, so that the folder can be opened.
     parts = _anyrec.part_files(count, nfiles) or [("PART_00000.ffr", range(0))]
     if len(parts) != nfiles:
         warnings.warn(f"Split into {len(parts)} files rather than {nfiles} files", stacklevel=2)
@@ -82,7 +82,7 @@ def dump(
 
 
 class _Task:
-    """What to write, without where."""
+    """What to write, independent of the output file."""
 
     def __init__(self, dataset: _Samples, verbose: bool, serializer: _Serializer | None) -> None:
         self.dataset = dataset
@@ -97,7 +97,7 @@ class _Task:
                 writer.write_one(sample if self.serializer is None else self.serializer(sample))
 
 
-# The task of a worker process, which inherits it: a dataset is not sent through a pipe.
+# The task of a worker process, which inherits it instead of receiving the dataset through a pipe.
 _task: _Task | None = None
 
 

@@ -1,4 +1,4 @@
-"""What ``ffrecord.torch`` has: datasets that read a whole batch at once, and their loader.
+"""A drop-in replacement for ``ffrecord.torch``: datasets that read a whole batch at once, and a loader.
 
 >>> import pickle
 >>> from anyrec.ffrecord import FileWriter
@@ -21,6 +21,6 @@ from .dataloader import DataLoader
 from .dataset import ConcatDataset, Dataset, ReaderRegistry, Subset
 
 ReaderResitry = ReaderRegistry
-"""The name under which early versions of the original had it."""
+"""The name in early versions of the original."""
 
 __all__ = ["ConcatDataset", "DataLoader", "Dataset", "ReaderRegistry", "Subset"]

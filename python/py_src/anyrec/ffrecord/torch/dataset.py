@@ -20,10 +20,10 @@ from ..fileio import FileReader
 
 
 class ReaderRegistry:
-    """Knows the readers among its attributes, and those of the registries among them."""
+    """Finds the readers among its attributes, including those of nested registries."""
 
     def ffreaders(self) -> list[FileReader]:
-        """All of them, each once."""
+        """Returns all readers, each once."""
         readers: list[FileReader] = []
         waiting: list[ReaderRegistry] = [self]
         seen = {id(self)}
@@ -46,14 +46,14 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
 
     Args:
         fnames: a file, a list of files, or a directory.
-        check_data: whether checksums are checked.
+        check_data: whether to verify checksums.
 
-    A subclass says what a sample is in :meth:`process`, or has its own ``__getitem__`` (and
-    ``__len__``), which gets the list of a batch's indices and gives the list of its samples.
+    A subclass defines :meth:`process`, or its own ``__getitem__`` (and ``__len__``), which takes the list
+    of a batch's indices and returns the list of its samples.
     """
 
     takes_lists = True
-    """Tells the loader to hand over whole batches of indices."""
+    """Tells the loader to pass whole batches of indices."""
 
     def __init__(
         self, fnames: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], check_data: bool = True
@@ -65,17 +65,17 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
         return self.reader.n
 
     def __getitem__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples of these numbers."""
+        """Returns the samples with these numbers."""
         if not isinstance(indices, list | tuple):
             raise TypeError("indices must be a list of index")
         return self.process(indices, self.reader.read(indices))
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        """The same, by the name under which torch's own loader (from 2.0 on) asks for a batch."""
+        """The same, under the name that torch's own loader (since 2.0) calls for a batch."""
         return self[indices]
 
     def process(self, indices: Sequence[int], data: list[npt.NDArray[np.uint8]]) -> list[Any]:
-        """Makes samples of the bytes of a batch; a subclass says how."""
+        """Converts the bytes of a batch to samples; a subclass must define this."""
         raise NotImplementedError(f"{type(self).__name__} must define process(indices, data) or __getitem__")
 
 
@@ -83,8 +83,8 @@ class Subset(Dataset):
     """Some samples of a dataset.
 
     Args:
-        dataset: all of them.
-        indices: which.
+        dataset: the whole dataset.
+        indices: the samples to keep.
     """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int] | npt.NDArray[Any]) -> None:
@@ -95,12 +95,12 @@ class Subset(Dataset):
         return len(self.indices)
 
     def __getitem__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples of these numbers, counted in the subset."""
+        """Returns the samples with these numbers, counted in the subset."""
         return self.dataset[[self.indices[index] for index in indices]]
 
 
 class ConcatDataset(Dataset):
-    """Several datasets, one behind the other.
+    """Several datasets in sequence.
 
     Args:
         datasets: at least one.
@@ -109,7 +109,7 @@ class ConcatDataset(Dataset):
     datasets: list[Dataset]
     """The datasets."""
     cumulative_sizes: list[int]
-    """How many samples there are up to the end of each."""
+    """The number of samples up to the end of each dataset."""
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
@@ -122,11 +122,12 @@ class ConcatDataset(Dataset):
         return self.cumulative_sizes[-1]
 
     def ffreaders(self) -> list[FileReader]:
-        """The readers of all the datasets."""
+        """Returns the readers of all datasets."""
         return [reader for dataset in self.datasets for reader in dataset.ffreaders()]
 
     def __getitem__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples of these numbers, in this order, repeats kept; one read for each dataset."""
+        """Returns the samples with these numbers, in this order, repeats kept, with one read per
+        dataset."""
         wanted: dict[int, list[int]] = {}
         places: dict[int, list[int]] = {}
         for place, index in enumerate(indices):
@@ -141,7 +142,7 @@ class ConcatDataset(Dataset):
         return samples
 
     def _locate(self, index: int) -> tuple[int, int]:
-        """The number of the dataset, and the index in it."""
+        """Returns the number of the dataset, and the index in it."""
         if index < 0:
             if -index > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
