@@ -47,8 +47,17 @@ const NEAR_LINES: usize = 16;
 pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
     let places = indices.iter().map(|&index| Place { reader, index }).collect();
     let mut batch = Batch::new();
-    Fetch::new(places, 1)?.append_to(&mut batch, 1)?;
+    Fetch::new(places, 1, OnBad::Fail)?.append_to(&mut batch, 1)?;
     Ok(batch)
+}
+
+/// What happens when a record cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnBad {
+    /// The whole fetch fails, with the error of the first such record in the caller's order.
+    Fail,
+    /// The others are read all the same.
+    Collect,
 }
 
 /// Records that could not be read, and why, in the order of their places.
@@ -56,8 +65,8 @@ pub(crate) type Failures = Vec<(usize, Error)>;
 
 /// Records that were located, so that the size of each is known.
 ///
-/// A record that cannot be read does not keep the others from being read: it is left empty, and the
-/// caller learns why. Callers that want all or nothing ask for [`Fetch::all_or_first_error`].
+/// With [`OnBad::Collect`], a record that cannot be read does not keep the others from being read: it is
+/// left empty, and the caller learns why.
 pub(crate) struct Fetch<'a> {
     wanted: Vec<Place<'a>>,
     /// The numbers (in `wanted`) of the records of each reader.
@@ -72,6 +81,7 @@ pub(crate) struct Fetch<'a> {
     /// For each of `wanted` that is there: in which of `decoded`, and its number in that.
     decoded_at: Vec<Option<(usize, usize)>>,
     offsets: Vec<u64>,
+    on_bad: OnBad,
     failures: Failures,
 }
 
@@ -80,8 +90,8 @@ impl<'a> Fetch<'a> {
     /// many threads.
     ///
     /// # Errors
-    /// Only what is not about one record: too little memory, an interrupt.
-    pub(crate) fn new(wanted: Vec<Place<'a>>, threads: usize) -> Result<Self> {
+    /// With [`OnBad::Collect`] only what is not about one record: too little memory, an interrupt.
+    pub(crate) fn new(wanted: Vec<Place<'a>>, threads: usize, on_bad: OnBad) -> Result<Self> {
         if wanted.len() > MANY {
             check_available(wanted.len().saturating_mul(PER_RECORD))?;
         }
@@ -112,6 +122,9 @@ impl<'a> Fetch<'a> {
                 Ok(location) => location,
                 Err(error) => {
                     failures.push((at, of_one_record(error)?));
+                    if on_bad == OnBad::Fail {
+                        break;
+                    }
                     nowhere()
                 }
             });
@@ -125,15 +138,14 @@ impl<'a> Fetch<'a> {
             decoded: Vec::new(),
             decoded_at: Vec::new(),
             offsets: Vec::new(),
+            on_bad,
             failures,
         };
+        fetch.check_failures()?;
         fetch.cold |= fetch.expect_rest(&early);
         if fetch.locations.iter().any(|location| location.plain.is_none()) {
             fetch.decode(threads)?;
-        }
-        if !fetch.failures.is_empty() {
-            // A file that was cut short meanwhile may look like anything.
-            fetch.check_unchanged()?;
+            fetch.check_failures()?;
         }
         let mut end = 0;
         fetch.offsets.reserve(fetch.wanted.len() + 1);
@@ -145,32 +157,25 @@ impl<'a> Fetch<'a> {
         Ok(fetch)
     }
 
-    /// An error for the first record that could not be located or decoded.
-    pub(crate) fn all_or_first_error(mut self) -> Result<Self> {
-        match take_first(&mut self.failures) {
-            Some(error) => Err(error),
-            None => Ok(self),
+    /// An error where records could not be located or decoded, and that must not be.
+    fn check_failures(&mut self) -> Result<()> {
+        if self.failures.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// Adds the records to a batch. After an error the batch is empty.
-    ///
-    /// # Errors
-    /// As [`RecordReader::read`], for the first record that fails.
-    pub(crate) fn append_to(self, batch: &mut Batch, threads: usize) -> Result<()> {
-        let appended = self
-            .all_or_first_error()
-            .and_then(|fetch| fetch.append_readable_to(batch, threads))
-            .and_then(|mut failures| take_first(&mut failures).map_or(Ok(()), Err));
-        appended.inspect_err(|_| batch.clear())
+        // A file that was cut short meanwhile may look like anything.
+        self.check_unchanged()?;
+        match self.on_bad {
+            OnBad::Fail => Err(self.failures.swap_remove(0).1),
+            OnBad::Collect => Ok(()),
+        }
     }
 
     /// Adds the records to a batch, and gives those that could not be read: their places in the batch hold
     /// anything. After an error the batch is empty.
     ///
     /// # Errors
-    /// Only what is not about one record.
-    pub(crate) fn append_readable_to(mut self, batch: &mut Batch, threads: usize) -> Result<Failures> {
+    /// As [`Fetch::new`].
+    pub(crate) fn append_to(mut self, batch: &mut Batch, threads: usize) -> Result<Failures> {
         let offsets = std::mem::take(&mut self.offsets);
         let filled = batch.lay_out_more(offsets).and_then(|buffer| self.fill(buffer, threads));
         filled.inspect_err(|_| batch.clear())
@@ -182,7 +187,7 @@ impl<'a> Fetch<'a> {
     /// # Errors
     /// As [`RecordReader::read`], for the first record that fails.
     pub(crate) fn lend(self) -> Result<Vec<Bytes>> {
-        let fetch = self.all_or_first_error()?;
+        let fetch = self;
         if !(0..fetch.wanted.len()).all(|at| fetch.in_memory(at)) {
             let mut batch = Batch::new();
             fetch.append_to(&mut batch, 1)?;
@@ -353,13 +358,16 @@ impl<'a> Fetch<'a> {
     /// many threads. Gives those that could not be read, the ones known before included.
     ///
     /// # Errors
-    /// Only what is not about one record.
+    /// As [`Fetch::new`].
     pub(crate) fn fill(&mut self, buffer: &mut [u8], threads: usize) -> Result<Failures> {
         let mut failures = std::mem::take(&mut self.failures);
         let copied = self.copy_all(buffer, threads);
         self.check_unchanged()?;
         failures.extend(copied?);
         failures.sort_by_key(|(at, _)| *at);
+        if self.on_bad == OnBad::Fail && !failures.is_empty() {
+            return Err(failures.swap_remove(0).1);
+        }
         Ok(failures)
     }
 
@@ -591,10 +599,6 @@ impl Share {
 /// An error about one record; those that say nothing about it end the whole.
 fn of_one_record(error: Error) -> Result<Error> {
     if error.kind() == ErrorKind::OutOfMemory { Err(error) } else { Ok(error) }
-}
-
-fn take_first(failures: &mut Failures) -> Option<Error> {
-    (!failures.is_empty()).then(|| failures.swap_remove(0).1)
 }
 
 /// Stands for the location of a record that has none.

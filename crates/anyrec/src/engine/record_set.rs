@@ -1,6 +1,6 @@
 //! Numbered records, wherever they lie: what the engine reads by number.
 
-use super::by_number::{Fetch, GROUP};
+use super::by_number::{Fetch, GROUP, OnBad};
 use crate::base::{Batch, Error, Limits, Position, Result, Tags};
 use crate::format::RecordReader;
 use crate::threads::interrupt::go_on;
@@ -93,8 +93,13 @@ impl fmt::Debug for Place<'_> {
 ///
 /// # Errors
 /// A number that the set does not have; as [`Fetch::new`].
-pub(crate) fn locate<'a>(set: &'a dyn RecordSet, numbers: &[u64], threads: usize) -> Result<Fetch<'a>> {
-    Fetch::new(numbers.iter().map(|&number| set.find(number)).collect::<Result<_>>()?, threads)
+pub(crate) fn locate<'a>(
+    set: &'a dyn RecordSet,
+    numbers: &[u64],
+    threads: usize,
+    on_bad: OnBad,
+) -> Result<Fetch<'a>> {
+    Fetch::new(numbers.iter().map(|&number| set.find(number)).collect::<Result<_>>()?, threads, on_bad)
 }
 
 /// Adds records to a batch, some at a time. After an error the batch is empty.
@@ -105,7 +110,7 @@ pub(crate) fn append(set: &dyn RecordSet, numbers: &[u64], batch: &mut Batch, th
     let mut append = || {
         for group in numbers.chunks(GROUP) {
             go_on()?;
-            let fetch = locate(set, group, threads)?.all_or_first_error()?;
+            let fetch = locate(set, group, threads, OnBad::Fail)?;
             check_size(set, &fetch, batch)?;
             fetch.append_to(batch, threads)?;
         }
@@ -134,7 +139,7 @@ pub(crate) fn read_into(
     buffer: &mut [u8],
     threads: usize,
 ) -> Result<Vec<u64>> {
-    let mut fetch = locate(set, numbers, threads)?.all_or_first_error()?;
+    let mut fetch = locate(set, numbers, threads, OnBad::Fail)?;
     let offsets = fetch.offsets().to_vec();
     let needed = offsets.last().copied().unwrap_or(0);
     let room = buffer.len();
@@ -143,10 +148,8 @@ pub(crate) fn read_into(
         Error::invalid("the buffer is too small for the records")
             .expected_found(format!("{needed} bytes"), format!("{room} bytes"))
     })?;
-    match fetch.fill(fitting, threads)?.into_iter().next() {
-        Some((_, error)) => Err(error),
-        None => Ok(offsets),
-    }
+    fetch.fill(fitting, threads)?;
+    Ok(offsets)
 }
 
 /// Records as slices of their files where those can be lent.
@@ -157,7 +160,7 @@ pub(crate) fn lend(set: &dyn RecordSet, numbers: &[u64]) -> Result<Vec<Bytes>> {
     let mut lent = Vec::new();
     for group in numbers.chunks(GROUP) {
         go_on()?;
-        lent.extend(locate(set, group, 1)?.lend()?);
+        lent.extend(locate(set, group, 1, OnBad::Fail)?.lend()?);
     }
     Ok(lent)
 }

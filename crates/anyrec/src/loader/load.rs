@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use crate::base::memory::check_available;
 use crate::base::{Batch, Error, ErrorKind, Label, Position, Result, Tags};
-use crate::engine::{self, BatchPool, Fetch, Place, RecordSet};
+use crate::engine::{self, BatchPool, Fetch, OnBad, Place, RecordSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -214,10 +214,8 @@ impl Job {
 
     /// Locates records, all of them unless some may be left out.
     fn locate(&self, numbers: &[u64], before: &Batch, threads: usize) -> Result<Fetch<'_>> {
-        let mut fetch = engine::locate(&*self.records, numbers, threads)?;
-        if !self.leaves_out() {
-            fetch = fetch.all_or_first_error()?;
-        }
+        let on_bad = if self.leaves_out() { OnBad::Collect } else { OnBad::Fail };
+        let fetch = engine::locate(&*self.records, numbers, threads, on_bad)?;
         engine::check_size(&*self.records, &fetch, before)?;
         Ok(fetch)
     }
@@ -229,12 +227,11 @@ impl Job {
             let first = read.records.len();
             let fetch = self.locate(numbers, &read.records, threads)?;
             let places: Vec<_> = if self.labels { fetch.places().collect() } else { Vec::new() };
-            let failures = fetch.append_readable_to(&mut read.records, threads)?;
+            let failures = fetch.append_to(&mut read.records, threads)?;
             let mut failures = failures.into_iter().peekable();
             for (at, &number) in numbers.iter().enumerate() {
                 match failures.next_if(|(bad, _)| *bad == at) {
-                    Some((_, error)) if self.leaves_out() => failed(number, error),
-                    Some((_, error)) => return Err(error),
+                    Some((_, error)) => failed(number, error),
                     None => read.good.push((first + at, first + at)),
                 }
             }
