@@ -4,12 +4,14 @@
 //! a machine with nothing but Rust, a C compiler and Python.
 
 mod bench;
+mod checks;
 mod fuzz;
 mod im2rec_interop;
 mod interop;
 mod python;
 mod run;
 
+use checks::layers;
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -18,7 +20,8 @@ usage: cargo xtask COMMAND
 
   test               every test of the workspace and of the Python package
   wheel              the Python package's wheel, in target/wheels/
-  ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
+  ci                 what CI runs: formatting, lints, documentation, the checks, test, interop, fuzz
+  layers             checks that no folder of the library imports from a higher one
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["wheel"] => python::wheel(),
         ["ci"] => ci(),
+        ["layers"] => layers::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -82,6 +86,7 @@ fn test() -> Result<(), Failure> {
 
 fn ci() -> Result<(), Failure> {
     cargo(&["fmt", "--all", "--check"])?;
+    layers::run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     // The engine without its features, where no C compiler can be called; in a folder of its own, so
     // that nothing compiled before is used.

@@ -1,0 +1,4 @@
+//! Checks that need no test: how the code is arranged, what it depends on, what it promises.
+
+pub mod layers;
+mod source;
