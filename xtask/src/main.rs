@@ -11,7 +11,7 @@ mod interop;
 mod python;
 mod run;
 
-use checks::layers;
+use checks::{layers, names};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
   wheel              the Python package's wheel, in target/wheels/
   ci                 what CI runs: formatting, lints, documentation, the checks, test, interop, fuzz
   layers             checks that no folder of the library imports from a higher one
+  names              checks that no format is named outside of its folder
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         ["wheel"] => python::wheel(),
         ["ci"] => ci(),
         ["layers"] => layers::run(),
+        ["names"] => names::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -87,6 +89,7 @@ fn test() -> Result<(), Failure> {
 fn ci() -> Result<(), Failure> {
     cargo(&["fmt", "--all", "--check"])?;
     layers::run()?;
+    names::run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     // The engine without its features, where no C compiler can be called; in a folder of its own, so
     // that nothing compiled before is used.

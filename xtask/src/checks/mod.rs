@@ -1,4 +1,5 @@
 //! Checks that need no test: how the code is arranged, what it depends on, what it promises.
 
 pub mod layers;
+pub mod names;
 mod source;
