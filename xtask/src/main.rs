@@ -11,7 +11,7 @@ mod interop;
 mod python;
 mod run;
 
-use checks::{layers, names};
+use checks::{deny, layers, names};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -23,6 +23,7 @@ usage: cargo xtask COMMAND
   ci                 what CI runs: formatting, lints, documentation, the checks, test, interop, fuzz
   layers             checks that no folder of the library imports from a higher one
   names              checks that no format is named outside of its folder
+  deny               checks licences, duplicates and sources of the dependencies
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["ci"] => ci(),
         ["layers"] => layers::run(),
         ["names"] => names::run(),
+        ["deny"] => deny::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -100,6 +102,7 @@ fn ci() -> Result<(), Failure> {
     // Without C code of our own.
     cargo(&["clippy", "--package", "anyrec-image", "--lib", "--", "-D", "warnings"])?;
     command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    deny::run()?;
     test()?;
     interop::run_all(interop::SEED)?;
     fuzz::run_all(FUZZ_SECONDS)

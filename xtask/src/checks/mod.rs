@@ -1,5 +1,6 @@
 //! Checks that need no test: how the code is arranged, what it depends on, what it promises.
 
+pub mod deny;
 pub mod layers;
 pub mod names;
 mod source;
