@@ -11,7 +11,7 @@ mod interop;
 mod python;
 mod run;
 
-use checks::{deny, layers, names};
+use checks::{deny, layers, names, public_api};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -24,6 +24,8 @@ usage: cargo xtask COMMAND
   layers             checks that no folder of the library imports from a higher one
   names              checks that no format is named outside of its folder
   deny               checks licences, duplicates and sources of the dependencies
+  public-api         checks that the public API is what public-api.txt says
+  public-api --bless writes public-api.txt
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         ["layers"] => layers::run(),
         ["names"] => names::run(),
         ["deny"] => deny::run(),
+        ["public-api"] => public_api::run(false),
+        ["public-api", "--bless"] => public_api::run(true),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -103,6 +107,7 @@ fn ci() -> Result<(), Failure> {
     cargo(&["clippy", "--package", "anyrec-image", "--lib", "--", "-D", "warnings"])?;
     command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     deny::run()?;
+    public_api::run(false)?;
     test()?;
     interop::run_all(interop::SEED)?;
     fuzz::run_all(FUZZ_SECONDS)

@@ -3,4 +3,6 @@
 pub mod deny;
 pub mod layers;
 pub mod names;
+mod packages;
+pub mod public_api;
 mod source;
