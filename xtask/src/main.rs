@@ -11,7 +11,7 @@ mod interop;
 mod python;
 mod run;
 
-use checks::{deny, layers, names, public_api};
+use checks::{deny, layers, names, public_api, publish};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ usage: cargo xtask COMMAND
   deny               checks licences, duplicates and sources of the dependencies
   public-api         checks that the public API is what public-api.txt says
   public-api --bless writes public-api.txt
+  publish            checks that the crates could be published, and publishes none
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         ["deny"] => deny::run(),
         ["public-api"] => public_api::run(false),
         ["public-api", "--bless"] => public_api::run(true),
+        ["publish"] => publish::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -108,6 +110,7 @@ fn ci() -> Result<(), Failure> {
     command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     deny::run()?;
     public_api::run(false)?;
+    publish::run()?;
     test()?;
     interop::run_all(interop::SEED)?;
     fuzz::run_all(FUZZ_SECONDS)

@@ -5,4 +5,5 @@ pub mod layers;
 pub mod names;
 mod packages;
 pub mod public_api;
+pub mod publish;
 mod source;
