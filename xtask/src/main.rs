@@ -11,7 +11,7 @@ mod interop;
 mod python;
 mod run;
 
-use checks::{deny, layers, names, public_api, publish};
+use checks::{deny, layers, msrv, names, public_api, publish};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -27,6 +27,7 @@ usage: cargo xtask COMMAND
   public-api         checks that the public API is what public-api.txt says
   public-api --bless writes public-api.txt
   publish            checks that the crates could be published, and publishes none
+  msrv               checks that the code compiles with the Rust of `rust-version`
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         ["public-api"] => public_api::run(false),
         ["public-api", "--bless"] => public_api::run(true),
         ["publish"] => publish::run(),
+        ["msrv"] => msrv::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -111,6 +113,7 @@ fn ci() -> Result<(), Failure> {
     deny::run()?;
     public_api::run(false)?;
     publish::run()?;
+    msrv::run()?;
     test()?;
     interop::run_all(interop::SEED)?;
     fuzz::run_all(FUZZ_SECONDS)

@@ -2,6 +2,7 @@
 
 pub mod deny;
 pub mod layers;
+pub mod msrv;
 pub mod names;
 mod packages;
 pub mod public_api;
