@@ -6,7 +6,6 @@
 mod bench;
 mod checks;
 mod fuzz;
-mod im2rec_interop;
 mod interop;
 mod python;
 mod run;
