@@ -204,7 +204,7 @@ impl Loader {
         loop {
             let next = self.loader.with(py, |loader| {
                 let next = loader.next_batch_within(INTERVAL)?;
-                Ok(next.map(|next| next.map(|loaded| (loaded, loader.recycler().clone()))))
+                Ok(next.map(|next| next.map(|loaded| (loaded, loader.pool().clone()))))
             })?;
             match next {
                 Poll::Ready(next) => return Ok(next),
