@@ -26,8 +26,8 @@ pub(crate) use scan_ahead::{scan_ahead, segments};
 pub use settings::{Setting, SettingValue, set_open, set_write};
 pub use writer::{RecordWriter, Written};
 
-use crate::base::{Error, PositionList, Result, Tags};
-use crate::io::{Source, Window, display_name};
+use crate::base::{Error, Hint, PositionList, Result, Tags};
+use crate::io::{Source, Window};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -303,7 +303,7 @@ pub fn detect(head: &[u8], length: Option<u64>) -> Option<&'static dyn Format> {
 pub fn infer(path: &Path) -> Result<&'static dyn Format> {
     by_name(path).ok_or_else(|| {
         Error::unsupported("cannot infer a format from the file name")
-            .in_file(display_name(path))
+            .in_file(path)
             .with_hint(format!("name the format: {}", known()))
     })
 }
@@ -358,7 +358,6 @@ fn not_a_record_file(head: &[u8]) -> Error {
     }
     match foreign::recognise(head) {
         Some((what, hint)) => Error::unsupported(format!("this is {what}")).with_hint(hint),
-        None => Error::unsupported("none of the known formats begins like this")
-            .with_hint("name the format if you know it; the file may be damaged at its beginning"),
+        None => Error::unsupported("none of the known formats begins like this").with_hint(Hint::NameFormat),
     }
 }

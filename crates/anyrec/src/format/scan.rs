@@ -5,7 +5,7 @@
 //! Where a frame holds several records, the first one's span is the whole frame and the others'
 //! spans are empty, at the frame's end.
 
-use crate::base::{Batch, Error, Position, Result, hint};
+use crate::base::{Batch, Error, Hint, Position, Result};
 use crate::base::{ElementType, Value};
 use bstr::BString;
 use std::ops::Range;
@@ -140,7 +140,7 @@ impl Damage {
             .in_file(file)
             .at(self.begin)
             .in_record(self.record)
-            .with_hint(hint::damaged(file))
+            .with_hint(Hint::damaged(file))
     }
 }
 
@@ -154,17 +154,25 @@ pub struct Notice {
     /// It is about a file beside this one that does not fit it: an index file that leads to no
     /// record, or a table of other data. The records are intact, but not all are found by it.
     pub is_stale: bool,
+    /// What to do about it.
+    pub hint: Option<Hint>,
 }
 
 impl Notice {
     /// A notice about the file as a whole.
     pub fn new(message: impl Into<String>) -> Self {
-        Notice { offset: None, message: message.into(), is_stale: false }
+        Notice { offset: None, message: message.into(), is_stale: false, hint: None }
     }
 
     /// A notice about a place.
     pub fn at(offset: u64, message: impl Into<String>) -> Self {
         Notice { offset: Some(offset), ..Self::new(message) }
+    }
+
+    /// The same notice, with what to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<Hint>) -> Self {
+        Notice { hint: Some(hint.into()), ..self }
     }
 
     /// The same notice, about a file beside this one that does not fit it.

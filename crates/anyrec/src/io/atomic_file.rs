@@ -1,10 +1,9 @@
 //! Files that appear whole or not at all.
 
-use super::file::display_name;
 use super::publish::FileSet;
 use super::target::{Replaced, Target, folder};
 use super::unnamed::{Complete, Unnamed};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, shown};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -73,7 +72,7 @@ impl AtomicFile {
             Target::Stream(path) => Err(Error::invalid(
                 "is a device or a pipe, and a file of this format cannot be written as a stream",
             )
-            .in_file(display_name(&path))
+            .in_file(&path)
             .with_hint("write it to a regular file first")),
         }
     }
@@ -99,7 +98,7 @@ impl AtomicFile {
         overwrite: bool,
         durability: Durability,
     ) -> Result<Self> {
-        let failed = |error| Error::io("cannot create", error).in_file(display_name(&target));
+        let failed = |error| Error::io("cannot create", error).in_file(&target);
         // Said here, as a temporary file's name would be in the system's own words.
         std::fs::metadata(folder(&target)).map_err(failed)?;
         let file = Unnamed::create(folder(&target)).map_err(failed)?;
@@ -134,7 +133,7 @@ impl AtomicFile {
 
     /// The target's name as messages show it.
     pub fn name(&self) -> String {
-        display_name(&self.target)
+        shown(&self.target)
     }
 
     /// Leaves the first `length` bytes of a file that has none yet to be written later: a hole, that

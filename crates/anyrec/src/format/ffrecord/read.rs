@@ -8,7 +8,7 @@ use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
 use super::scan::{FfRecordScan, Placed};
 use crate::base::checksum::crc32;
-use crate::base::{Checksum, Error, ErrorKind, Limits, Location, Plain, Position, Result, hint};
+use crate::base::{Checksum, Error, ErrorKind, Hint, Limits, Location, Plain, Position, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Source, Window};
 use crate::threads::fork::Once;
@@ -194,7 +194,7 @@ impl Reader {
 
     fn corrupt(&self, message: impl Into<String>) -> Error {
         let file = self.source.name();
-        Error::corrupt(message).in_file(file).with_hint(hint::damaged(file))
+        Error::corrupt(message).in_file(file).with_hint(Hint::damaged(file))
     }
 }
 

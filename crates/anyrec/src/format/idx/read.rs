@@ -10,7 +10,7 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::base::{Error, ErrorKind, Label, Limits, Location, Plain, Position, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, Label, Limits, Location, Plain, Position, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Access, Source, Window, open_file};
 use crate::threads::fork::Once;
@@ -154,7 +154,7 @@ impl Reader {
         Error::corrupt(message)
             .expected_found(format!("{} bytes", self.header.file_length()), format!("{found} bytes"))
             .in_file(name)
-            .with_hint(format!("{} keeps the first {kept} records", hint::repair(name)))
+            .with_hint(Hint::Repair { file: name.to_owned(), records: kept })
     }
 
     /// Bytes that are there, of those the header promises and perhaps more.

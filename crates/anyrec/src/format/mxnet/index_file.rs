@@ -117,8 +117,8 @@ impl Index {
     pub fn parse(name: &str, text: &[u8], key_type: Option<KeyType>) -> Result<Self> {
         let failed = |(line, error): (u64, Error)| {
             Error::corrupt(format!("line {line}: {}", error.message())).in_file(name).with_hint(
-                "the old index file is needed for its keys: `anyrec index FILE.rec` makes one whose keys are \
-                     image ids or record numbers",
+                "the old index file is needed for its keys: one that is made from the data has image ids or record \
+                 numbers",
             )
         };
         let first_try = key_type.unwrap_or(KeyType::Int);
