@@ -181,7 +181,7 @@ fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyD
     let damage = report
         .damage
         .iter()
-        .map(|Damage { begin, end, record, reason }| (*begin, *end, *record, reason.as_str()));
+        .map(|Damage { begin, end, record, reason, .. }| (*begin, *end, *record, reason.as_str()));
     told.set_item("damage", damage.collect::<Vec<_>>())?;
     told.set_item("unlisted_damage", report.unlisted_damage)?;
     let notices = report.notices.iter().map(|notice| (notice.offset, notice_text(notice)));

@@ -127,13 +127,13 @@ impl Loader {
 
     /// Where the loader is: (seed, epoch, samples consumed, order).
     fn state(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, String)> {
-        let State { seed, epoch, consumed, order } = self.loader.with(py, |loader| Ok(loader.state()))?;
+        let State { seed, epoch, consumed, order, .. } = self.loader.with(py, |loader| Ok(loader.state()))?;
         Ok((seed, epoch, consumed, order))
     }
 
     /// Goes to where a state was saved.
     fn resume(&self, py: Python<'_>, seed: u64, epoch: u64, consumed: u64, order: String) -> PyResult<()> {
-        self.loader.with(py, move |loader| loader.resume(&State { seed, epoch, consumed, order }))
+        self.loader.with(py, move |loader| loader.resume(&State::new(seed, epoch, consumed, order)))
     }
 
     /// Goes to the beginning of an epoch, or stays in it if it was resumed.

@@ -34,8 +34,8 @@ pub mod testkit;
 mod threads;
 
 pub use base::{
-    Batch, Checksum, ElementType, Error, ErrorKind, FileName, Hint, Key, Label, Limits, Location, Plain,
-    Position, PositionList, Result, Tags, Value, hint, is_harmless,
+    Batch, BatchIter, Checksum, ElementType, Error, ErrorKind, FileName, Hint, Key, Label, Limits, Location,
+    Plain, Position, PositionList, Result, Tags, Value, hint, is_harmless,
 };
 pub use bstr::BString;
 pub use bytes::Bytes;

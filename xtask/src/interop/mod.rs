@@ -185,8 +185,7 @@ fn empty_folder(name: &str) -> Result<PathBuf, Failure> {
 /// Compares two files byte by byte.
 fn compare_files(expected: &Path, found: &Path, report: &mut Report) -> anyrec::Result<()> {
     let read = |path: &Path| {
-        std::fs::read(path)
-            .map_err(|error| anyrec::Error::io("cannot read", error).in_file(path.to_string_lossy()))
+        std::fs::read(path).map_err(|error| anyrec::Error::io("cannot read", error).in_file(path))
     };
     let (expected_bytes, found_bytes) = (read(expected)?, read(found)?);
     let name = found.file_name().unwrap_or_default().to_string_lossy();

@@ -15,7 +15,7 @@ mod text;
 mod value;
 pub(crate) mod verified_copy;
 
-pub use batch::Batch;
+pub use batch::{Batch, Iter as BatchIter};
 pub use checksum::Checksum;
 pub use error::{Error, ErrorKind, FileName, Result};
 pub use hint::Hint;

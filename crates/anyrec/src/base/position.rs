@@ -28,6 +28,7 @@ impl Position {
 /// The span may reach past the frame's true end (an MXNet index file says only where records
 /// begin); it never reaches past the end of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Location {
     /// The record's address.
     pub position: Position,
@@ -59,6 +60,7 @@ impl Plain {
 
 /// A record that lies in the file as it is: copying it is reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Plain {
     /// The record's bytes.
     pub range: Range<u64>,
@@ -88,7 +90,7 @@ impl PositionList {
     /// Frames of one record each, at these offsets, which ascend.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when they do not.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
     pub fn of_single_records(frames: Vec<u64>) -> Result<Self> {
         if !frames.is_sorted() {
             return Err(Error::invalid("frames do not follow each other"));
@@ -99,7 +101,7 @@ impl PositionList {
     /// Adds the next record. Records come in file order, item by item.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the position does not follow the last one.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the position does not follow the last one.
     pub fn push(&mut self, position: Position) -> Result<()> {
         let follows = match self.frames.last() {
             Some(&frame) if position.item > 0 => {
@@ -157,7 +159,7 @@ impl PositionList {
     /// Adds a frame with `items` records (none is fine and adds nothing).
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the frame does not lie after the last one.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the frame does not lie after the last one.
     pub fn push_frame(&mut self, frame: u64, items: u64) -> Result<()> {
         if items == 0 {
             return Ok(());
@@ -174,7 +176,7 @@ impl PositionList {
     /// Adds the positions of another list, which lie behind those of this one.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when they do not.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
     pub fn append(&mut self, other: &PositionList) -> Result<()> {
         if let (Some(last), Some(first)) = (self.frames.last(), other.frames.first())
             && first < last

@@ -65,6 +65,7 @@ pub enum Event<'a> {
 
 /// An intact record met by a scan.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ScannedRecord<'a> {
     /// The record's address.
     pub position: Position,
@@ -76,8 +77,16 @@ pub struct ScannedRecord<'a> {
     pub data: &'a [u8],
 }
 
+impl<'a> ScannedRecord<'a> {
+    /// A record at a position, whose event accounts for the bytes of `span`.
+    pub fn new(position: Position, span: Range<u64>, integrity: Integrity, data: &'a [u8]) -> Self {
+        ScannedRecord { position, span, integrity, data }
+    }
+}
+
 /// What is known about a record's integrity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Integrity {
     /// It was computed and holds.
     Verified,
@@ -89,11 +98,19 @@ pub enum Integrity {
 
 /// A stretch of file that describes or fills.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The bytes.
     pub span: Range<u64>,
     /// What they say.
     pub content: Content,
+}
+
+impl Metadata {
+    /// Bytes that say something.
+    pub fn new(span: Range<u64>, content: Content) -> Self {
+        Metadata { span, content }
+    }
 }
 
 /// What a metadata stretch says.
@@ -122,6 +139,7 @@ pub enum Content {
 
 /// A byte range that is not what the format promises.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// First byte.
     pub begin: u64,
@@ -134,6 +152,11 @@ pub struct Damage {
 }
 
 impl Damage {
+    /// Damage of the bytes of `span` behind so many intact records.
+    pub fn new(span: Range<u64>, record: u64, reason: impl Into<String>) -> Self {
+        Damage { begin: span.start, end: span.end, record, reason: reason.into() }
+    }
+
     /// This damage as the error a reader gives that may not skip it.
     pub fn into_error(self, file: &str) -> Error {
         Error::corrupt(self.reason)
@@ -146,6 +169,7 @@ impl Damage {
 
 /// Something odd that costs no data.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Notice {
     /// Where, if it is at a place.
     pub offset: Option<u64>,

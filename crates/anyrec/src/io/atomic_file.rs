@@ -63,8 +63,8 @@ impl AtomicFile {
     /// Starts a file that will be called `target`.
     ///
     /// # Errors
-    /// [`Exists`](crate::base::ErrorKind::Exists) when the target is there and `overwrite` is false;
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
+    /// [`Exists`](crate::ErrorKind::Exists) when the target is there and `overwrite` is false;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
     /// system says.
     pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
         match Target::find(target, overwrite)? {
@@ -302,7 +302,7 @@ impl AtomicFile {
     /// Gives the file its name. Until this returns, the old file (or none) has it.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](crate::base::ErrorKind::Exists) when somebody else made the target
+    /// What the system says; [`Exists`](crate::ErrorKind::Exists) when somebody else made the target
     /// meanwhile and `overwrite` is false.
     pub fn commit(self) -> Result<()> {
         FileSet::of(self.complete()?).publish()

@@ -42,8 +42,8 @@ pub enum Access {
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::base::ErrorKind::Invalid); one of
-/// several files whose replacement was interrupted is [`Stale`](crate::base::ErrorKind::Stale).
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
+/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
     let name = shown(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());

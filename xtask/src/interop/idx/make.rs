@@ -19,6 +19,7 @@ pub fn file(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
         ElementType::I32 => file_of::<i32>(folder, ordinal, &shape, random),
         ElementType::F32 => file_of::<f32>(folder, ordinal, &shape, random),
         ElementType::F64 => file_of::<f64>(folder, ordinal, &shape, random),
+        other => Err(Error::unsupported(format!("no file is made of {other}"))),
     }
 }
 

@@ -61,7 +61,7 @@ impl Reader {
     /// Opens a file on disk.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         Self::new(open_file(path.as_ref(), options.access)?, options)
     }
@@ -70,7 +70,7 @@ impl Reader {
     /// when they are asked for.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
     pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let (header, compressed) = read_header(&source, &options.limits)?;
         let inflated = compressed
@@ -103,7 +103,7 @@ impl Reader {
     /// mapped, see [`Dataset::lend`](crate::Dataset::lend).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
     pub fn data(&self) -> Result<Bytes> {
         self.source.check_unchanged()?;
         self.check_whole()?;

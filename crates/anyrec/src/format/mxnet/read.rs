@@ -15,12 +15,12 @@
 //!
 //! An index file that has records where none begin belongs to other data, or the data was cut
 //! short. It numbers the records all the same, so that the intact ones are found; reading one that
-//! is not where the index file says is an error of kind [`Stale`](crate::base::ErrorKind::Stale).
+//! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
 //!
 //! A record ends where its own last part does, never where the next position is: positions say where
 //! records begin, and something else may lie before the next (a record that the index file leaves
 //! out, damage). A record that reaches past the next position of an index file contradicts it: also
-//! an error of kind [`Stale`](crate::base::ErrorKind::Stale).
+//! an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
