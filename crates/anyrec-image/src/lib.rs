@@ -35,6 +35,8 @@
 //! fast routines of x86. GIF, BMP and animated WebP are recognised, not decoded. Colour profiles are
 //! not applied.
 
+#![warn(missing_debug_implementations)]
+
 mod area;
 mod decode;
 mod encode;

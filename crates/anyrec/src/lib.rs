@@ -22,6 +22,8 @@
 //! | `ndarray` | IDX files as arrays | `ndarray` |
 //! | `uring` | reads of many ranges at once by io_uring, on Linux | `io-uring` |
 
+#![warn(missing_debug_implementations)]
+
 mod base;
 mod dataset;
 mod engine;

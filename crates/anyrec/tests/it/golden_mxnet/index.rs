@@ -193,7 +193,7 @@ fn reading_goes_on_behind_a_record_found_by_its_key() {
 fn a_span_that_reaches_past_the_record_decodes() {
     let data = three();
     let reader = Reader::open(super::memory(&data), &OpenOptions::default()).unwrap();
-    let location = anyrec::Location { position: anyrec::Position::of_frame(0), span: 0..36, plain: None };
+    let location = anyrec::Location::framed(anyrec::Position::of_frame(0), 0..36);
     assert_eq!(&*reader.decode(0, &location, &data).unwrap(), b"a");
 }
 
