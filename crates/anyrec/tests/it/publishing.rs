@@ -211,5 +211,5 @@ fn every_entry_of_an_index_file_is_verified() {
     let (is_sound, notices) = check(&sound.replace(&line(3001), ""));
     assert!(is_sound && notices.contains("leaves out 1 of 5000 records"), "{notices}");
     let (is_sound, notices) = check(&(sound.clone() + &line(3001)));
-    assert!(is_sound && notices.contains("1 keys occur again"), "{notices}");
+    assert!(is_sound && notices.contains("1 keys are repeated"), "{notices}");
 }
