@@ -103,8 +103,8 @@ fn replacement_that_fails_in_the_middle_is_said_and_can_be_finished() {
         assert_eq!(refused.kind(), ErrorKind::Stale);
         assert_eq!(
             refused.message(),
-            "the replacement of this file and those that belong to it was interrupted: \
-             in place are none; still to come are x.rec, x.idx"
+            "the replacement of this file and those that belong to it was interrupted \
+             (in place: none; missing: x.rec, x.idx)"
         );
         assert!(refused.hint().unwrap().contains("anyrec finish"), "{refused:#}");
     }

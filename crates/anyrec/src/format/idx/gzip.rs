@@ -23,8 +23,8 @@ const INPUT: usize = 1 << 16;
 /// Bytes inflated before checking again whether to continue.
 const PIECE: usize = 1 << 20;
 
-/// Stretches of bad members told apart. In a file with more of them whatever lies between the
-/// rest is given up as well, so that its bad members cannot fill the memory.
+/// Maximum number of separate ranges of bad members. In a file with more, everything between the
+/// remaining ones is treated as bad too, so that bad members cannot fill the memory.
 const MAX_DOUBTS: usize = 1 << 14;
 
 /// Whether a file that begins with these bytes is gzip.

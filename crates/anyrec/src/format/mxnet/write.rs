@@ -146,7 +146,7 @@ impl Writer {
         match Obsolete::find(&beside) {
             Some(_) if !options.overwrite => Err(Error::new(
                 ErrorKind::Exists,
-                format!("exists already, and would be taken for the index of {}", companions::name(path)),
+                format!("already exists, and would be taken for the index of {}", companions::name(path)),
             )
             .in_file(companions::name(&beside))
             .with_hint("choose another name, or allow overwriting (`--force` on the command line)")),

@@ -77,7 +77,7 @@ impl PackedFolder {
         for (name, _) in self.tree.children(self.tree.root()) {
             let name = self.safe(name, options)?;
             if target.has(&name)? {
-                return Err(Error::new(ErrorKind::Exists, format!("{:?} exists already", BStr::new(&name)))
+                return Err(Error::new(ErrorKind::Exists, format!("{:?} already exists", BStr::new(&name)))
                     .in_file(display_name(folder))
                     .with_hint("unpack into an empty folder"));
             }
