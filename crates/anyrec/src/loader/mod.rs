@@ -285,7 +285,7 @@ impl Loader {
         &self.failures
     }
 
-    /// Return batches to this pool when they are no longer used, so that their memory is reused.
+    /// The pool that takes back batches no longer in use, so that their memory is reused.
     pub fn pool(&self) -> &BatchPool {
         &self.job.pool
     }
