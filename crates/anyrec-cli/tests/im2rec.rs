@@ -101,7 +101,7 @@ fn a_list_that_exists_is_kept_unless_forced() {
     let options: [&dyn AsRef<OsStr>; 6] = [&"im2rec", &"--list", &"--train-ratio", &"0.5", &prefix, &root];
     let refused = anyrec(&options);
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("set_train.lst: exists already"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("set_train.lst: already exists"), "{}", refused.stderr);
     assert!(!scene.path().join("set_val.lst").exists(), "no list is written if one is in the way");
     assert_eq!(anyrec(&[&options[..], &[&"--force"]].concat()).code, Some(0));
     assert_ne!(std::fs::read(scene.path().join("set_train.lst")).unwrap(), b"mine");

@@ -101,7 +101,7 @@ fn pack_refuses_what_it_cannot_do_well() {
     assert_eq!((ran.code, ran.stderr.contains("is not a folder")), (Some(2), true));
     std::fs::write(&file, "mine").unwrap();
     let ran = anyrec(&[&"pack", &scene.path(), &file]);
-    assert_eq!((ran.code, ran.stderr.contains("exists already")), (Some(2), true));
+    assert_eq!((ran.code, ran.stderr.contains("already exists")), (Some(2), true));
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
 

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that are published complete or not at all.
 
 use super::publish::FileSet;
 use super::target::{Replaced, Target, folder};
@@ -15,57 +15,58 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// The end of this process, and of the machine: data and directory are synced before
-    /// `finish` returns.
+    /// A crash of this process or of the machine: data and directory are synced before `finish`
+    /// returns.
     #[default]
     Machine,
-    /// The end of this process only: the system writes it out when it likes.
+    /// A crash of this process only: the operating system writes the data out later.
     Process,
 }
 
-/// A file under construction: a temporary file in the target's folder that takes the target's
-/// name in [`commit`](AtomicFile::commit), and vanishes if it is dropped before.
+/// A file under construction: a temporary file in the target's folder that
+/// [`commit`](AtomicFile::commit) renames to the target, and that is deleted if dropped before.
 ///
-/// Only regular files are replaced; the new one keeps the mode and, where permitted, the owner of
-/// the old one. Behind a link the link's target is replaced.
+/// Only regular files are replaced; the new file keeps the mode and, if permitted, the owner of the
+/// old one. If the target is a link, the file it points to is replaced.
 ///
-/// Where the system can make files without a name (Linux, on most file systems), a process that
-/// is killed leaves nothing behind; elsewhere it may leave a hidden file ending in `.partial`, which
-/// [`remove_partial_files`](super::remove_partial_files) removes if it is called in time.
+/// If the operating system supports unnamed files (Linux, on most file systems), a killed process
+/// leaves nothing behind. Otherwise it may leave a hidden file ending in `.partial`, which
+/// [`remove_partial_files`](super::remove_partial_files) removes if called in time.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: Unnamed,
-    /// What waits to be written, and where it goes.
+    /// Data waiting to be written, and its offset.
     buffer: Vec<u8>,
     offset: u64,
     /// The block that another thread is writing.
     behind: Option<Behind>,
-    /// Something could not be written: the file never gets its name.
+    /// A write failed: the file is never published.
     failed: bool,
     target: PathBuf,
     overwrite: bool,
     durability: Durability,
 }
 
-/// Small records cost no system call of their own. Writes begin and end at multiples of this: the
-/// system then keeps the file in large pieces, which are faster to write and to read again.
+/// Buffering avoids a system call per small record. Writes begin and end at multiples of this: the
+/// operating system then keeps the file in large extents, which are faster to write and to read
+/// back.
 const BLOCK: usize = 1 << 19;
 
-/// A block on its way into the file: it comes back when it is written, or could not be.
+/// A block being written by another thread. It is returned when written, or when writing failed.
 #[derive(Debug)]
 struct Behind {
     written: Receiver<(Vec<u8>, io::Result<()>)>,
-    /// The process that has the thread.
+    /// The process that owns the thread.
     process: u32,
 }
 
 impl AtomicFile {
-    /// Starts a file that will be called `target`.
+    /// Starts a file that will be published as `target`.
     ///
     /// # Errors
-    /// [`Exists`](crate::ErrorKind::Exists) when the target is there and `overwrite` is false;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
-    /// system says.
+    /// [`Exists`](crate::ErrorKind::Exists) if the target exists and `overwrite` is false;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise the
+    /// operating system's error.
     pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
         match Target::find(target, overwrite)? {
             Target::File { path, replaced } => Self::start(path, replaced, overwrite, durability),
@@ -77,11 +78,11 @@ impl AtomicFile {
         }
     }
 
-    /// As [`create`](AtomicFile::create), for formats that are written from front to back: bytes
-    /// for a device or a pipe are written to it at once, and it is never replaced.
+    /// Same as [`create`](AtomicFile::create), for formats that are written sequentially: bytes for
+    /// a device or a pipe are written to it directly, and it is never replaced.
     ///
     /// # Errors
-    /// As [`create`](AtomicFile::create).
+    /// Same as [`create`](AtomicFile::create).
     pub fn create_or_stream(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
         match Target::find(target, overwrite)? {
             Target::File { path, replaced } => Self::start(path, replaced, overwrite, durability),
@@ -99,7 +100,7 @@ impl AtomicFile {
         durability: Durability,
     ) -> Result<Self> {
         let failed = |error| Error::io("cannot create", error).in_file(&target);
-        // Said here, as a temporary file's name would be in the system's own words.
+        // Reported here, because an error about the temporary file would show its random name.
         std::fs::metadata(folder(&target)).map_err(failed)?;
         let file = Unnamed::create(folder(&target)).map_err(failed)?;
         if let Some(replaced) = replaced {
@@ -121,7 +122,7 @@ impl AtomicFile {
         }
     }
 
-    /// Whether this is a stream, which has no name to get.
+    /// Whether this is a stream, which is not published under a name.
     pub fn is_stream(&self) -> bool {
         matches!(self.file, Unnamed::Stream(_))
     }
@@ -131,25 +132,25 @@ impl AtomicFile {
         &self.target
     }
 
-    /// The target's name as messages show it.
+    /// The target's name as shown in messages.
     pub fn name(&self) -> String {
         shown(&self.target)
     }
 
-    /// Leaves the first `length` bytes of a file that has none yet to be written later: a hole, that
-    /// reads as zeros.
+    /// Reserves the first `length` bytes of an empty file, to be written later. Until then they are
+    /// a hole that reads as zeros.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn leave_room(&mut self, length: u64) -> Result<()> {
         self.offset = length;
         self.file.file().set_len(length).map_err(|error| self.write_error(error))
     }
 
-    /// Writes all of `data` at the end of what was written so far.
+    /// Appends all of `data`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn append(&mut self, mut data: &[u8]) -> Result<()> {
         loop {
             let room = self.free();
@@ -175,10 +176,10 @@ impl AtomicFile {
         }
     }
 
-    /// Writes pieces one after the other, with one look whether there is room for all.
+    /// Appends several pieces, with a single check for space.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn append_all<const N: usize>(&mut self, pieces: [&[u8]; N]) -> Result<()> {
         let size = pieces.iter().fold(0, |size: usize, piece| size.saturating_add(piece.len()));
         if size < self.free() {
@@ -189,42 +190,43 @@ impl AtomicFile {
         pieces.iter().try_for_each(|piece| self.append(piece))
     }
 
-    /// Makes the buffer large enough for so many bytes more. Where it cannot be, the file is given up:
-    /// half of what the caller appends may be in it.
+    /// Grows the buffer for this many more bytes. If that fails, the file is abandoned, because it
+    /// may contain only half of what the caller appends.
     #[inline]
     fn make_room(&mut self, more: usize) -> Result<()> {
         self.buffer.try_reserve(more).map_err(|_| self.write_error(io::ErrorKind::OutOfMemory.into()))
     }
 
-    /// Fewer bytes than these can be appended without a call to the system.
+    /// Fewer bytes than this can be appended without a system call.
     pub fn free(&self) -> usize {
         let end = self.offset + self.buffer.len() as u64;
-        // What is left of a block is no larger than a block.
+        // The rest of a block is no larger than a block.
         #[allow(clippy::cast_possible_truncation)]
         let used = (end % BLOCK as u64) as usize;
         BLOCK - used
     }
 
-    /// Writes `data` over the bytes at `offset`.
+    /// Overwrites the bytes at `offset` with `data`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn overwrite_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         self.flush()?;
         self.write_at(data, offset)
     }
 
-    /// Everything written so far, as a file open for reading and writing at positions.
+    /// Everything written so far, as a file open for positional reads and writes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn flushed(&mut self) -> Result<&File> {
         self.flush()?;
         Ok(self.file.file())
     }
 
-    /// Lets another thread write the buffer while the caller fills the next. If it is still at the
-    /// last one, this one does: several files written at once do not wait for that one thread.
+    /// Passes the buffer to another thread for writing while the caller fills the next one. If that
+    /// thread is still writing the previous block, this thread writes the buffer itself, so that
+    /// several files written at once do not all wait for one thread.
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
         if self.is_stream() {
@@ -252,14 +254,14 @@ impl AtomicFile {
         let (sender, written) = channel();
         crate::threads::in_background(move || {
             let outcome = file.write_all_at(&block, offset);
-            // Nobody listens any more where the file was given up.
+            // The receiver is gone if the file was abandoned.
             let _ = sender.send((block, outcome));
         });
         self.behind = Some(Behind { written, process: crate::threads::fork::generation() });
         Ok(())
     }
 
-    /// Writes everything, and waits for what another thread writes.
+    /// Writes everything, and waits for the other thread.
     fn flush(&mut self) -> Result<()> {
         self.write_buffer()?;
         let Some(behind) = self.behind.take() else { return Ok(()) };
@@ -289,29 +291,28 @@ impl AtomicFile {
         written.map_err(|error| self.write_error(error))
     }
 
-    /// Whoever goes on after an error gets another one.
+    /// A caller that continues after an error gets another error.
     fn check(&self) -> Result<()> {
         match self.failed {
-            true => {
-                Err(Error::invalid("could not be written before and cannot be finished").in_file(self.name()))
-            }
+            true => Err(Error::invalid("an earlier write failed, so the file cannot be finished")
+                .in_file(self.name())),
             false => Ok(()),
         }
     }
 
-    /// Gives the file its name. Until this returns, the old file (or none) has it.
+    /// Publishes the file. Until this returns, the old file (or none) has the name.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](crate::ErrorKind::Exists) when somebody else made the target
-    /// meanwhile and `overwrite` is false.
+    /// The operating system's error; [`Exists`](crate::ErrorKind::Exists) if the target was
+    /// created in the meantime and `overwrite` is false.
     pub fn commit(self) -> Result<()> {
         FileSet::of(self.complete()?).publish()
     }
 
-    /// Writes everything out and syncs it: what is left to do is to give the file its name.
+    /// Writes and syncs everything, so that only publishing remains.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn complete(mut self) -> Result<CompleteFile> {
         self.flush()?;
         let name = self.name();
@@ -328,7 +329,7 @@ impl AtomicFile {
     }
 }
 
-/// A file that is complete and synced, and has no name yet: [`FileSet`] publishes it.
+/// A file that is complete and synced but not yet named: [`FileSet`] publishes it.
 #[derive(Debug)]
 pub struct CompleteFile {
     pub(super) file: Complete,
@@ -342,9 +343,9 @@ impl Behind {
         self.process == crate::threads::fork::generation()
     }
 
-    /// The thread panicked, or is the parent's of this forked process.
+    /// The thread panicked, or belongs to the parent of this forked process.
     fn lost() -> io::Error {
-        io::Error::other("the thread that was writing is gone")
+        io::Error::other("the writer thread is gone")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Local files: mapped, or read at positions.
+//! Local files: mapped, or read with positional reads.
 
 use super::guarded_map::{GuardedMap, guard};
 use super::positional::PositionalFile;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// How a local file is read.
 ///
-/// Whatever the choice, records are copies that stay as they are, and a file that another process cuts
-/// short meanwhile is an error. Only records that are lent without a copy (`Dataset::lend`) lie in a
-/// mapped file: looking at one after the file was cut short ends the process.
+/// With every choice, records are copies that do not change, and a file that another process
+/// truncates is an error. Only records lent without a copy (`Dataset::lend`) are in a mapped file:
+/// accessing one after the file was truncated ends the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Access {
@@ -28,28 +28,28 @@ pub enum Access {
     /// network one.
     #[default]
     Auto,
-    /// Batches are copied out of the mapped file, without a system call per record; scans and single
-    /// records are read at positions, which is as fast.
+    /// Batches are copied out of the mapped file, without a system call per record. Scans and
+    /// single records use positional reads, which are as fast.
     Mapped,
-    /// Read at positions: many ranges at once by io_uring where the system allows it, else on
-    /// threads.
+    /// Positional reads: many ranges at once through io_uring if available, otherwise on threads.
     Positional,
-    /// As [`Positional`](Access::Positional), past the system's page cache (`O_DIRECT`): for data
-    /// that is read once and is larger than memory. Not every file system can.
+    /// Same as [`Positional`](Access::Positional), bypassing the page cache (`O_DIRECT`): for data
+    /// that is read once and is larger than memory. Not every file system supports it.
     Direct,
 }
 
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
-/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
+/// The operating system's error; [`Invalid`](crate::ErrorKind::Invalid) for a directory or a
+/// pipe; [`Stale`](crate::ErrorKind::Stale) for one of several files whose replacement was
+/// interrupted.
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
     let name = shown(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
     check_published(path)?;
     let mut how = File::options();
-    // A pipe that nobody writes to must not keep us waiting; regular files do not mind.
+    // Do not block on a pipe without a writer. Regular files ignore the flag.
     let mut flags = libc::O_NONBLOCK;
     #[cfg(target_os = "linux")]
     if access == Access::Direct {
@@ -58,7 +58,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
     let file = how.read(true).custom_flags(flags).open(path).map_err(|error| {
         match (access, error.raw_os_error()) {
             (Access::Direct, Some(libc::EINVAL)) => io_error("cannot open for direct reads", error)
-                .with_hint("not every file system can: use another access"),
+                .with_hint("not every file system supports it: use another access mode"),
             _ => io_error("cannot open", error),
         }
     })?;
@@ -72,7 +72,8 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
         Access::Mapped => true,
         Access::Positional | Access::Direct => false,
     };
-    // An empty file cannot be mapped; a pseudo file system may refuse: positional reads serve both.
+    // An empty file cannot be mapped, and a pseudo file system may refuse. Positional reads work
+    // for both.
     if map
         && common.length > 0
         && let Ok(map) = GuardedMap::new(&common.file)
@@ -103,7 +104,7 @@ fn on_network_file_system(file: &File) -> bool {
     let mut status: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open for the call's duration and `status` is writable.
     let answer = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut status) };
-    // The type is a 32-bit magic number whatever the field's width and sign on this platform.
+    // The type is a 32-bit magic number, whatever the field's width and sign on this platform.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let kind = status.f_type as u32;
     answer == 0 && NETWORK.contains(&kind)
@@ -146,7 +147,7 @@ impl LocalFile {
         }
     }
 
-    /// The bytes of a range that the file had when it was opened.
+    /// The bytes of a range within the file's length at opening.
     pub(super) fn read_to_vec(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reserve(&mut bytes, size).map_err(|error| error.in_file(self.name.clone()).at(offset))?;
@@ -158,7 +159,7 @@ impl LocalFile {
             let got = unsafe { libc::pread(self.file.as_raw_fd(), room.as_mut_ptr().cast(), want, place) };
             match usize::try_from(got) {
                 Ok(0) => return Err(self.read_failed(at, io::ErrorKind::UnexpectedEof.into())),
-                // SAFETY: so many bytes were just written.
+                // SAFETY: `got` bytes were just written.
                 Ok(got) => unsafe { bytes.set_len(bytes.len() + got) },
                 Err(_) => match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::Interrupted => {}
@@ -169,7 +170,7 @@ impl LocalFile {
         Ok(bytes)
     }
 
-    /// The error for a read that failed.
+    /// The error for a failed read.
     pub(super) fn read_failed(&self, offset: u64, error: io::Error) -> Error {
         match self.check_unchanged() {
             Err(cut_short) => cut_short.at(offset),
@@ -186,7 +187,7 @@ impl LocalFile {
 struct MappedFile {
     common: LocalFile,
     map: GuardedMap,
-    /// The map that is lent to callers, without a guard: zeros must not pass for data.
+    /// The unguarded map that is lent to callers: zeros must not be mistaken for data.
     lent: Once<Option<Bytes>>,
 }
 
@@ -222,8 +223,8 @@ impl Source for MappedFile {
 
     fn lendable(&self) -> Option<&Bytes> {
         let map = || {
-            // SAFETY: the map is read-only. Another process that changes the file changes bytes under
-            // us; what happens when it shortens it is documented where records are lent.
+            // SAFETY: the map is read-only. If another process changes the file, the bytes change
+            // under us. The effect of truncating it is documented where records are lent.
             let map = unsafe { memmap2::Mmap::map(&self.common.file) }.ok()?;
             (map.len() as u64 == self.common.length).then(|| Bytes::from_owner(map))
         };
@@ -260,7 +261,7 @@ impl Source for MappedFile {
     }
 }
 
-/// Whether some of the ranges are not in the system's page cache, as far as a few of them tell.
+/// Whether some of the ranges are not in the page cache, judging by a few of them.
 #[cfg(target_os = "linux")]
 fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
     const LOOKED_AT: usize = 4;
@@ -275,7 +276,7 @@ fn cold(file: &File, ranges: &[Range<u64>]) -> bool {
     })
 }
 
-/// Starts to read all of the ranges into the page cache, in file order, and does not wait.
+/// Starts reading all ranges into the page cache, in file order, without waiting.
 #[cfg(target_os = "linux")]
 fn start_reading(file: &File, ranges: &[Range<u64>]) {
     let mut ranges = ranges.to_vec();
@@ -284,7 +285,7 @@ fn start_reading(file: &File, ranges: &[Range<u64>]) {
         let (begin, size) =
             (libc::off_t::try_from(range.start), libc::off_t::try_from(range.end - range.start));
         if let (Ok(begin), Ok(size @ 1..)) = (begin, size) {
-            // SAFETY: the descriptor is open; the call only advises, and may be refused.
+            // SAFETY: the descriptor is open; the call is only advice and may be refused.
             unsafe { libc::posix_fadvise(file.as_raw_fd(), begin, size, libc::POSIX_FADV_WILLNEED) };
         }
     }

@@ -1,12 +1,12 @@
-//! A mapped file that another process may cut short without ending this one.
+//! A mapped file that another process may truncate without ending this one.
 //!
-//! A look at a mapped page that the file no longer has, or that the disk cannot deliver, raises SIGBUS,
-//! which ends the process. For the maps made here a handler puts a page of zeros in that place instead
-//! and marks the map as torn. Whoever copied bytes out of a map asks [`GuardedMap::is_torn`] *afterwards*
-//! and throws the copy away if it is. So zeros never leave this library as data, and memory of a guarded
-//! map is never handed to a caller.
+//! Accessing a mapped page that the file no longer has, or that the disk cannot read, raises
+//! SIGBUS, which ends the process. For the maps created here, a handler instead maps a page of
+//! zeros in its place and marks the map as torn. Code that copied bytes out of a map checks
+//! [`GuardedMap::is_torn`] *afterwards* and discards the copy if it is. Such zeros therefore never
+//! leave this library as data, and memory of a guarded map is never returned to a caller.
 //!
-//! SIGBUS of any other kind goes to the handler that was there before.
+//! Any other SIGBUS is passed to the previous handler.
 
 use bytes::Bytes;
 use memmap2::Mmap;
@@ -16,24 +16,25 @@ use std::ops::Deref;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// A read-only map of a whole file.
+/// A read-only map of an entire file.
 #[derive(Debug)]
 pub(super) struct GuardedMap {
     bytes: Bytes,
     place: &'static Place,
 }
 
-/// The map itself, which may be held for longer than the [`GuardedMap`].
+/// The map itself, which may outlive the [`GuardedMap`].
 struct Mapped {
     map: Mmap,
     place: &'static Place,
 }
 
-/// Where a map lies. The handler may take no lock, so these are never freed, only used again.
+/// The address range of a map. The handler must not take a lock, so these are never freed, only
+/// reused.
 #[derive(Debug)]
 struct Place {
     taken: AtomicBool,
-    /// Addresses; both 0 while it is not in use.
+    /// Addresses; both 0 while unused.
     begin: AtomicUsize,
     end: AtomicUsize,
     torn: AtomicBool,
@@ -51,9 +52,9 @@ impl GuardedMap {
     /// Maps a file.
     pub(super) fn new(file: &File) -> io::Result<Self> {
         guard()?;
-        // SAFETY: the map is read-only. Another process that changes the file changes bytes under us,
-        // which every parser here tolerates (all lengths are checked against the slice at hand); one
-        // that shortens it is what the handler is for.
+        // SAFETY: the map is read-only. If another process changes the file, the bytes change under
+        // us, which every parser here tolerates (all lengths are checked against the current
+        // slice). If it truncates the file, the handler takes over.
         let map = unsafe { Mmap::map(file) }?;
         let place = Place::take();
         place.torn.store(false, Ordering::Relaxed);
@@ -62,7 +63,7 @@ impl GuardedMap {
         Ok(GuardedMap { bytes: Bytes::from_owner(Mapped { map, place }), place })
     }
 
-    /// Whether some of the bytes seen so far may be zeros that the file never had.
+    /// Whether some of the bytes read so far may be zeros that the file never had.
     pub(super) fn is_torn(&self) -> bool {
         self.place.torn.load(Ordering::Acquire)
     }
@@ -84,7 +85,7 @@ impl AsRef<[u8]> for Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // Before the addresses can belong to anything else.
+        // Before the addresses can be reused for anything else.
         self.place.begin.store(0, Ordering::Release);
         self.place.end.store(0, Ordering::Release);
         self.place.taken.store(false, Ordering::Release);
@@ -92,7 +93,7 @@ impl Drop for Mapped {
 }
 
 impl Place {
-    /// One that nobody uses.
+    /// Takes an unused place.
     fn take() -> &'static Place {
         let free = all().find(|place| !place.taken.swap(true, Ordering::AcqRel));
         free.unwrap_or_else(|| {
@@ -130,39 +131,39 @@ fn all() -> impl Iterator<Item = &'static Place> {
     })
 }
 
-/// The handler that was there before ours, whether it is at work, and the size of a page.
+/// The previous handler, whether it is running, and the page size.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 static IS_CALLED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// Installs the handler, unless it is the present one. To be called again before maps are looked into:
-/// other libraries install handlers of theirs, or put back what was there before (Python's
-/// `faulthandler` does both).
+/// Installs the handler, unless it is the current one. Call this again before accessing maps: other
+/// libraries install their own handlers, or restore previous ones (Python's `faulthandler` does
+/// both).
 pub(super) fn guard() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
     // SAFETY: all zeros is a valid value, to be filled in.
     let mut present: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks for the present handler.
+    // SAFETY: this only queries the current handler.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut present) } != 0 {
         return Err(io::Error::last_os_error());
     }
     if present.sa_sigaction == handler as usize {
         return Ok(());
     }
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: this only queries a system constant.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
     if !page.is_power_of_two() {
         return Err(io::ErrorKind::Unsupported.into());
     }
     PAGE.store(page, Ordering::Release);
-    // Never freed, as the handler may be reading it: this happens a few times at most.
+    // Never freed, because the handler may be reading it. This happens only a few times.
     BEFORE.store(Box::into_raw(Box::new(present)), Ordering::Release);
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = handler as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler does nothing but atomic loads and stores, `mmap`, `sigaction` and `raise`,
-    // which are allowed in one; the one before is called for what is not ours.
+    // SAFETY: the handler uses only atomic loads and stores, `mmap`, `sigaction` and `raise`, which
+    // are allowed in a handler. It calls the previous handler for faults that are not ours.
     match unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -170,22 +171,24 @@ pub(super) fn guard() -> io::Result<()> {
 }
 
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the system hands over what describes the signal.
+    // SAFETY: the operating system passes a valid description of the signal.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // Codes from 1 on are faults; others are signals that somebody sent, without an address.
+    // Codes from 1 on are faults. Others are signals sent by a process, without an address.
     if code > 0 && mend(address) {
         return;
     }
-    // SAFETY: null, or what `install` put there, which is never freed.
+    // SAFETY: null, or what `guard` stored, which is never freed.
     let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
     match before {
-        // One that was installed after ours, and then came before it, may call ours in its turn.
+        // The previous handler may have been installed after ours and then displaced by it again. Then
+        // it may call ours in turn, so do not recurse.
         Some(before)
             if before.sa_sigaction != libc::SIG_DFL
                 && before.sa_sigaction != libc::SIG_IGN
                 && !IS_CALLED.swap(true, Ordering::AcqRel) =>
         {
-            // SAFETY: the handler that was installed, which takes one argument or three by its flags.
+            // SAFETY: this handler was installed, and takes one or three arguments according to its
+            // flags.
             unsafe {
                 if before.sa_flags & libc::SA_SIGINFO == 0 {
                     std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.sa_sigaction)(signal);
@@ -197,7 +200,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
             IS_CALLED.store(false, Ordering::Release);
         }
         _ => {
-            // SAFETY: all zeros is the default action; the fault happens again and ends the process.
+            // SAFETY: all zeros is the default action; the fault occurs again and ends the process.
             unsafe {
                 let default: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, &raw const default, null_mut());
@@ -209,16 +212,16 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
     }
 }
 
-/// Puts a page of zeros at an address of one of our maps; false if it is none.
+/// Maps a page of zeros at an address within one of our maps; returns false if it is in none.
 fn mend(address: usize) -> bool {
     let Some(place) = all().find(|place| place.has(address)) else { return false };
     let page = PAGE.load(Ordering::Acquire);
-    // Before anybody can see the zeros.
+    // Before any thread can see the zeros.
     place.torn.store(true, Ordering::SeqCst);
     let begin = (address & !(page - 1)) as *mut libc::c_void;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the page lies in a map that `place` stands for. It cannot be unmapped meanwhile, as a
-    // thread is just looking into it. What was there cannot be read, so nothing is lost.
+    // SAFETY: the page is in the map that `place` describes. It cannot be unmapped now, because a
+    // thread is accessing it. The page cannot be read, so nothing is lost.
     unsafe { libc::mmap(begin, page, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
 }
 
@@ -247,7 +250,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8 << 10).unwrap();
         let map = GuardedMap::new(&file).unwrap();
-        // SAFETY: in a child, which looks into the map and ends.
+        // SAFETY: the child only accesses the map and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: all zeros is the default action.
@@ -261,7 +264,7 @@ mod tests {
             unsafe { libc::_exit(i32::from(!torn)) };
         }
         let mut status = 1;
-        // SAFETY: waits for the child just made.
+        // SAFETY: waits for the child just created.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0);
     }
@@ -271,9 +274,9 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8 << 10).unwrap();
         let _guarded = GuardedMap::new(&file).unwrap();
-        // SAFETY: read-only; cut short below on purpose, in a child.
+        // SAFETY: read-only; truncated below on purpose, in a child.
         let map = unsafe { Mmap::map(&file) }.unwrap();
-        // SAFETY: the child looks into the map and ends.
+        // SAFETY: the child only accesses the map and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let cut = file.set_len(0).is_ok();
@@ -282,7 +285,7 @@ mod tests {
             unsafe { libc::_exit(i32::from(seen)) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child just made.
+        // SAFETY: waits for the child just created.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGBUS, "{status}");
     }

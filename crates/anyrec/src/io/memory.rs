@@ -1,4 +1,4 @@
-//! Bytes that are in memory already.
+//! Bytes that are already in memory.
 
 use super::read_at::{RangeRead, Source, checked};
 use crate::base::Result;
@@ -15,12 +15,12 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// A source called `name` in messages.
+    /// Creates a source; `name` is used in messages.
     pub fn new(name: impl Into<String>, data: impl Into<Bytes>) -> Self {
         MemorySource { name: name.into(), path: None, data: data.into() }
     }
 
-    /// `data` standing in for `original` (its decompressed form): same name, same path.
+    /// A source of `data` in place of `original` (its decompressed form): same name, same path.
     pub fn derived_from(original: &dyn Source, data: impl Into<Bytes>) -> Self {
         MemorySource {
             name: original.name().to_owned(),

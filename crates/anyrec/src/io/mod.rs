@@ -1,8 +1,8 @@
 //! Where bytes come from and go to.
 //!
-//! Readers stand on [`Source`], scans on a [`Window`] over it (or over a plain stream), writers
-//! on an [`AtomicFile`], and what is unpacked into folders goes through an [`UnpackFolder`].
-//! Nothing here knows a format.
+//! Readers use a [`Source`], scans a [`Window`] over it (or over a plain stream), writers an
+//! [`AtomicFile`], and unpacking into folders an [`UnpackFolder`]. Nothing here depends on a
+//! format.
 
 mod atomic_file;
 mod file;

@@ -1,4 +1,4 @@
-//! Where there is no io_uring: another system than Linux, or a build without the feature `uring`.
+//! Replaces io_uring on systems other than Linux, and in builds without the feature `uring`.
 
 use super::positional::Job;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::io;
 pub(super) struct Rings(());
 
 impl Rings {
-    /// `None`: the caller must read in another way.
+    /// `None`: the caller must read another way.
     pub(super) fn read(&self, _: &File, _: &mut [Job<'_>]) -> Option<Result<(), (u64, io::Error)>> {
         None
     }

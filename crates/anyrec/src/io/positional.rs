@@ -1,4 +1,4 @@
-//! Files that are read at positions, many ranges at a time.
+//! Files read with positional reads, many ranges at a time.
 
 use super::file::LocalFile;
 use super::read_at::{RangeRead, Source, checked, past_end};
@@ -12,24 +12,24 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What direct reads are aligned to: no disk has larger blocks.
+/// Alignment of direct reads: no disk has larger blocks.
 const BLOCK: usize = 4096;
 
-/// Reads at once without io_uring.
+/// Number of concurrent reads without io_uring.
 const THREADS: usize = 8;
 
-/// Reads that make it worth to start threads for them.
+/// Minimum number of reads for which threads are worth starting.
 const WORTH_THREADS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct PositionalFile {
     common: LocalFile,
-    /// Opened past the page cache.
+    /// Opened without the page cache.
     direct: bool,
     rings: Rings,
 }
 
-/// A read of which only the first `needed` bytes must be there.
+/// A read of which only the first `needed` bytes must exist.
 pub(super) struct Job<'a> {
     pub(super) offset: u64,
     pub(super) buffer: &'a mut [u8],
@@ -87,7 +87,7 @@ impl PositionalFile {
         Ok(())
     }
 
-    /// Reads whole blocks into memory of its own, and copies out of it.
+    /// Reads complete blocks into separate memory, and copies out of it.
     fn read_direct(&self, reads: &mut [RangeRead<'_>]) -> Result<()> {
         let blocks = reads.iter().map(|read| Aligned::around(read.offset, read.buffer.len()));
         let mut blocks = blocks.collect::<Result<Vec<Aligned>>>()?;
@@ -100,21 +100,21 @@ impl PositionalFile {
     }
 }
 
-/// Memory for the blocks around a range, aligned as direct reads want it.
+/// Memory for the blocks around a range, aligned for direct reads.
 struct Aligned {
     memory: Vec<u8>,
-    /// The aligned part of the memory, a number of whole blocks.
+    /// The aligned part of the memory, a whole number of blocks.
     blocks: Range<usize>,
     /// The first block's offset in the file.
     offset: u64,
-    /// The range, within the memory.
+    /// The range within the memory.
     wanted: Range<usize>,
 }
 
 impl Aligned {
-    /// For `size` bytes at `offset`. The caller has as much memory for them already.
+    /// For `size` bytes at `offset`. The caller already holds that much memory for them.
     fn around(offset: u64, size: usize) -> Result<Self> {
-        // Less than a block.
+        // Smaller than a block.
         #[allow(clippy::cast_possible_truncation)]
         let before = (offset % BLOCK as u64) as usize;
         let blocks = (before + size).next_multiple_of(BLOCK);

@@ -1,27 +1,26 @@
-//! Files that belong together get their names together.
+//! Publishes files that belong together.
 //!
-//! A data file and its index file, or the files a conversion was cut into, cannot get their names in
-//! one step. All of them are complete and synced before the first does, and one small file says what
-//! is to be done, so that whoever comes after a kill can do the rest:
+//! A data file and its index file, or the files that a conversion was split into, cannot be renamed
+//! in one step. All of them are complete and synced before the first is published, and a small
+//! marker file lists the steps, so that another process can complete them after a kill:
 //!
 //! 1. every new file gets a hidden name (`.anyrec-*.partial`) in the folder;
-//! 2. a marker (`.anyrec-*.replacing`, one name for each data file) lists the steps that follow;
-//! 3. index files of the data that is replaced are removed;
-//! 4. data files get their names;
-//! 5. index files get theirs;
+//! 2. a marker (`.anyrec-*.replacing`, one name per data file) lists the steps that follow;
+//! 3. index files of the replaced data are removed;
+//! 4. data files are renamed to their targets;
+//! 5. index files are renamed to theirs;
 //! 6. the marker is removed.
 //!
-//! The folder is synced between the steps, except at the end (and where there is one new file, before
-//! the marker). Before the marker is there, the old
-//! files stand as they were; from then on the new ones can be had, by doing steps 3 to 6 once more
-//! ([`finish_interrupted`]). At no moment does an index file stand beside data it was not made for.
-//! Opening a file whose marker has steps left is an error that says so.
+//! The folder is synced between the steps, except at the end (and, for a single new file, before
+//! the marker). Until the marker exists, the old files are unchanged. From then on, repeating steps
+//! 3 to 6 publishes the new files ([`finish_interrupted`]). At no time is an index file beside data
+//! it was not made for. Opening a file whose marker has steps left is an error that says so.
 //!
-//! A publication holds the folder's lock (`flock`) for as long as it takes, so that two of them, or
-//! one and somebody who finishes an older one, do not mix.
+//! A publication holds the folder's lock (`flock`), so that it does not mix with another one, or
+//! with a process that completes an older one.
 //!
-//! What the marker does not cover: files in other folders than the first data file's. They are
-//! published in the same order, but a kill between can lose them.
+//! The marker does not cover files in folders other than that of the first data file. They are
+//! published in the same order, but a kill in between can lose them.
 
 use super::atomic_file::{CompleteFile, Durability};
 use super::target::{exists, folder};
@@ -36,28 +35,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long somebody else's publication is waited for.
+/// How long to wait for another process's publication.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(10);
 
-/// The first line of a marker, and the last.
+/// The first and the last line of a marker.
 const BEGIN: &[u8] = b"anyrec replaces these files together";
 const END: &[u8] = b"end";
 
-/// What a file is among those published with it.
+/// The role of a file among those published with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Data,
     Index,
 }
 
-/// Complete files that are published together: all of them, or none that anybody would trust.
+/// Complete files that are published together: either all of them, or none that would be trusted.
 #[derive(Debug, Default)]
 pub struct FileSet {
     files: Vec<(Role, CompleteFile)>,
     obsolete: Vec<Obsolete>,
 }
 
-/// A file that is to go because it belongs to a file that is replaced.
+/// A file to be removed because it belongs to a file that is replaced.
 #[derive(Debug)]
 pub struct Obsolete {
     path: PathBuf,
@@ -66,7 +65,8 @@ pub struct Obsolete {
 }
 
 impl Obsolete {
-    /// That file as it is now, if there is one: it goes unless it is changed meanwhile.
+    /// The file in its current state, if it exists. It is removed unless it changes in the
+    /// meantime.
     pub fn find(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some(Obsolete { path: path.to_owned(), identity: identity(&metadata) })
@@ -76,7 +76,7 @@ impl Obsolete {
         std::fs::metadata(&self.path).is_ok_and(|metadata| identity(&metadata) == self.identity)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -87,28 +87,29 @@ fn identity(metadata: &Metadata) -> (u64, u64, u64, i64, i64) {
 }
 
 impl FileSet {
-    /// One file of data.
+    /// A set of one data file.
     pub fn of(file: CompleteFile) -> Self {
         FileSet { files: vec![(Role::Data, file)], obsolete: Vec::new() }
     }
 
-    /// Adds an index file: it is published after all data files, and an old one is removed before them.
+    /// Adds an index file. It is published after all data files, and an old one is removed before
+    /// them.
     pub fn add_index(&mut self, index: CompleteFile) {
         self.files.push((Role::Index, index));
     }
 
-    /// Adds a file that is removed before the data files get their names.
+    /// Adds a file to be removed before the data files are published.
     pub fn remove(&mut self, obsolete: Obsolete) {
         self.obsolete.push(obsolete);
     }
 
-    /// Adds the files of another set behind these.
+    /// Appends the files of another set.
     pub fn append(&mut self, other: FileSet) {
         self.files.extend(other.files);
         self.obsolete.extend(other.obsolete);
     }
 
-    /// Number of files to be published.
+    /// Number of files to publish.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -118,11 +119,11 @@ impl FileSet {
         self.files.is_empty()
     }
 
-    /// Closes all files, for sets larger than the number of files a process may have open. Until
-    /// they are published a kill then leaves hidden files (`.anyrec-*.partial`) behind.
+    /// Closes all files, for sets larger than the limit of open files. A kill before they are
+    /// published then leaves hidden files (`.anyrec-*.partial`) behind.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn close_files(self) -> Result<Self> {
         let close = |(role, file): (Role, CompleteFile)| {
             let failed = |error| Error::io("cannot finish", error).in_file(&file.target);
@@ -132,11 +133,12 @@ impl FileSet {
         Ok(FileSet { files: self.files.into_iter().map(close).collect::<Result<_>>()?, ..self })
     }
 
-    /// Gives all files their names.
+    /// Publishes all files.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](ErrorKind::Exists) when somebody else made one of the files
-    /// meanwhile and may not be overwritten. The message says so where files are in place already.
+    /// The operating system's error; [`Exists`](ErrorKind::Exists) if one of the files was created
+    /// in the meantime and may not be overwritten. If some files are already in place, the message
+    /// says so.
     pub fn publish(mut self) -> Result<()> {
         self.files.retain(|(_, file)| !matches!(file.file, Complete::Stream));
         let Some((_, first)) = self.files.first() else { return Ok(()) };
@@ -145,7 +147,7 @@ impl FileSet {
         let durability = first.durability;
         let _held = hold_off_interrupt().map_err(|error| failed(&first.target, error))?;
         let mut folders: Vec<&Path> = self.files.iter().map(|(_, file)| folder(&file.target)).collect();
-        // In one order, so that two publications cannot wait for each other.
+        // In a fixed order, so that two publications cannot deadlock.
         folders.sort_unstable();
         folders.dedup();
         let _locks = folders.into_iter().map(Lock::exclusive).collect::<Result<Vec<_>>>()?;
@@ -213,7 +215,8 @@ impl CompleteFile {
         let named = match file {
             Complete::Stream => return Ok(()),
             Complete::Nameless(file) if !overwrite => link(&file, &target),
-            // Linking never replaces a file and renaming does: link to a hidden name, rename that.
+            // Linking never replaces a file, but renaming does: link to a hidden name, then rename
+            // that.
             Complete::Nameless(file) => {
                 Partial::of(&file, &target).and_then(|partial| partial.rename(&target, overwrite))
             }
@@ -224,20 +227,17 @@ impl CompleteFile {
             _ => Error::io("cannot finish", error).in_file(&target),
         })?;
         sync(folder(&target), durability).map_err(|error| {
-            Error::io(
-                "the new file is in place, but after a power loss it may be gone: cannot sync the folder",
-                error,
-            )
-            .in_file(&target)
+            Error::io("the new file is in place, but a power loss may undo it: cannot sync the folder", error)
+                .in_file(&target)
         })
     }
 }
 
-/// Finishes a publication that was interrupted, if `path` is one of its data files; says whether
-/// there was anything to do.
+/// Completes an interrupted publication, if `path` is one of its data files. Returns whether there
+/// was anything to do.
 ///
 /// # Errors
-/// What the system says.
+/// The operating system's error.
 pub fn finish_interrupted(path: &Path) -> Result<bool> {
     let path = resolved(path);
     let failed = |error| Error::io("cannot finish", error).in_file(&path);
@@ -246,11 +246,11 @@ pub fn finish_interrupted(path: &Path) -> Result<bool> {
     Marker::finish(&path)
 }
 
-/// An error if `path` is one of several files that were being replaced when the process that did
-/// so was killed. One that is still at work is waited for.
+/// Fails if `path` is one of several files that were being replaced when the process doing so was
+/// killed. Waits for a process that is still doing so.
 pub(super) fn check_published(path: &Path) -> Result<()> {
     let path = resolved(path);
-    // All there is to do for nearly every file.
+    // Nearly every file needs only this check.
     if !hidden_name(&path, "replacing").exists() {
         return Ok(());
     }
@@ -268,7 +268,7 @@ pub(super) fn check_published(path: &Path) -> Result<()> {
     Err(Error::new(
         ErrorKind::Stale,
         format!(
-            "the replacement of this file and those that belong to it was interrupted: in place are {}; still to come are {}",
+            "the replacement of this file and those that belong to it was interrupted (in place: {}; missing: {})",
             list(true),
             list(false)
         ),
@@ -281,7 +281,7 @@ fn finish_hint(path: &Path) -> Hint {
     Hint::Finish { file: shown(path) }
 }
 
-/// A file as the writer saw it: links of its own name followed.
+/// A file's path as the writer resolved it: links at its own name are followed.
 fn resolved(path: &Path) -> PathBuf {
     match path.symlink_metadata() {
         Ok(found) if found.is_symlink() => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
@@ -291,22 +291,22 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// The steps of a publication.
 ///
-/// It names files by their inodes too: a marker that came with somebody else's files, or was copied,
-/// cannot have any file of this folder removed or replaced.
+/// It also identifies files by inode: a marker that came with other files, or was copied, cannot
+/// cause any file of this folder to be removed or replaced.
 #[derive(Debug)]
 struct Marker {
-    /// Index files of the data that is replaced, with their inodes.
+    /// Index files of the replaced data, with their inodes.
     remove: Vec<(u64, PathBuf)>,
     steps: Vec<Step>,
     durability: Durability,
 }
 
-/// A file to be published.
+/// A file to publish.
 #[derive(Debug)]
 struct Step {
     role: Role,
     hidden: PathBuf,
-    /// The hidden file's.
+    /// The hidden file's inode.
     inode: u64,
     target: PathBuf,
     overwrite: bool,
@@ -317,14 +317,14 @@ impl Step {
         self.hidden.symlink_metadata().is_err()
     }
 
-    /// An error unless the hidden file is the one that this step was written for.
+    /// Fails unless the hidden file is the one this step was written for.
     fn check(&self) -> Result<()> {
         if self.is_done() || inode(&self.hidden) == Some(self.inode) {
             return Ok(());
         }
-        let what = "the rest of this interrupted replacement is not the one that was made here";
+        let what = "the files left by this interrupted replacement are not the ones its marker describes";
         let marker = shown(&hidden_name(&self.target, "replacing"));
-        let hint = format!("remove {marker} if you trust the file as it is");
+        let hint = format!("remove {marker} if you trust the current file");
         Err(Error::invalid(what).in_file(&self.target).with_hint(hint))
     }
 
@@ -344,7 +344,7 @@ impl Step {
 }
 
 impl Marker {
-    /// The names of a publication's marker.
+    /// The paths of a publication's marker.
     fn paths(&self) -> impl Iterator<Item = PathBuf> {
         self.steps
             .iter()
@@ -356,13 +356,13 @@ impl Marker {
         self.steps.iter().all(Step::is_done)
     }
 
-    /// Writes the marker; from then on the steps will be carried out, by us or by others.
+    /// Writes the marker. From then on the steps will be carried out, by this process or another.
     fn write(&self, home: &Path) -> Result<()> {
         let mut made = Vec::new();
         let written = self.try_write(home, &mut made);
         if written.is_err() {
             for path in made {
-                // A marker that speaks of files which are gone is ignored.
+                // A marker that names missing files is ignored.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -370,8 +370,8 @@ impl Marker {
     }
 
     fn try_write(&self, home: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
-        // The hidden names first: if a power loss took some of them, the others would be put in place
-        // without them. A single one is there or not.
+        // Sync the hidden names first: if a power loss dropped some of them, the others would be
+        // published without them. A single one either exists or not.
         if self.steps.len() > 1 {
             sync(home, self.durability)?;
         }
@@ -391,12 +391,13 @@ impl Marker {
         sync(home, self.durability)
     }
 
-    /// Does what is left to do, and removes the marker.
+    /// Carries out the remaining steps, and removes the marker.
     fn carry_out(&self, home: &Path) -> Result<()> {
         let failed = |error| Error::io("cannot finish", error).in_file(home);
         let of = |role| self.steps.iter().filter(move |step| step.role == role);
         self.steps.iter().try_for_each(Step::check)?;
-        // Data has its names only when old index files are gone: then there may be new ones.
+        // If the data is already published, the old index files are gone and new ones may be in
+        // place.
         if of(Role::Data).any(|step| !step.is_done()) && !self.remove.is_empty() {
             let is_ours = |old: &Path| of(Role::Index).any(|step| step.target == old);
             let old = self.remove.iter().filter(|(number, old)| is_ours(old) || inode(old) == Some(*number));
@@ -415,7 +416,7 @@ impl Marker {
         Ok(())
     }
 
-    /// Carries out the steps of the marker of a data file, if there is one, and removes it.
+    /// Carries out the steps of a data file's marker, if there is one, and removes it.
     fn finish(path: &Path) -> Result<bool> {
         match Self::read(path)? {
             Some(marker) => {
@@ -431,8 +432,8 @@ impl Marker {
         }
     }
 
-    /// The marker of a data file. None where there is none, or one that was never complete: then
-    /// no step was taken either.
+    /// The marker of a data file; `None` if there is none, or if it was never complete. In that
+    /// case no step was taken either.
     fn read(path: &Path) -> Result<Option<Self>> {
         let marker = hidden_name(path, "replacing");
         match std::fs::read(&marker) {
@@ -442,7 +443,7 @@ impl Marker {
         }
     }
 
-    /// One step a line, fields between tabs; names are those in the marker's folder.
+    /// One step per line, with tab-separated fields; names are relative to the marker's folder.
     fn to_bytes(&self) -> Vec<u8> {
         let mut text = [BEGIN, b"\n"].concat();
         let mut line = |fields: &[&[u8]]| {
@@ -491,7 +492,7 @@ fn escaped(path: &Path) -> Vec<u8> {
     name.replace(b"\\", br"\\").replace(b"\t", br"\t").replace(b"\n", br"\n")
 }
 
-/// A file's name from a field of a line; none for what is not the name of a file in a folder.
+/// A file's name from a field of a line; `None` unless it is a plain file name.
 fn unescaped(field: &[u8]) -> Option<PathBuf> {
     let mut name = Vec::new();
     let mut bytes = field.iter();
@@ -525,7 +526,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Has a folder's names survive a power loss.
+/// Makes a folder's names survive a power loss.
 fn sync(folder: &Path, durability: Durability) -> io::Result<()> {
     match durability {
         Durability::Machine => File::open(folder).and_then(|folder| folder.sync_all()),
@@ -533,16 +534,16 @@ fn sync(folder: &Path, durability: Durability) -> io::Result<()> {
     }
 }
 
-/// A folder's lock, given back when this is dropped, or the process ends.
+/// A folder's lock, released when this is dropped or the process ends.
 struct Lock(File);
 
 impl Lock {
-    /// For whoever publishes files in the folder.
+    /// For publishing files in the folder.
     fn exclusive(folder: &Path) -> Result<Self> {
         Self::wait(folder, File::try_lock)
     }
 
-    /// For whoever wants to know whether somebody does.
+    /// For checking whether another process is publishing.
     fn shared(folder: &Path) -> Result<Self> {
         Self::wait(folder, File::try_lock_shared)
     }
@@ -575,7 +576,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A child forked meanwhile has the lock too, and closing does not take it back.
+        // A child forked in the meantime shares the lock, and closing the file here does not
+        // release it.
         let _ = self.0.unlock();
     }
 }

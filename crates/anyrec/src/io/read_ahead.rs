@@ -1,10 +1,10 @@
-//! A file read block by block, by two threads.
+//! Reads a file block by block, on two threads.
 //!
-//! To look at a mapped page for the first time costs about as much as to have its bytes copied by the
-//! system, which finds them without a page table and leaves them near the processor. So a walk that
-//! copies all it sees is faster over blocks that are read than over the map, all the more as another
-//! thread can read them. It never waits for that thread if there is anything left to read: it then
-//! reads a block itself, and is as fast as both together.
+//! Accessing a mapped page for the first time costs about as much as having the operating system
+//! copy its bytes, which needs no page table and leaves them in the cache. A scan that copies
+//! everything it reads is therefore faster over blocks than over the map, especially since another
+//! thread can read them. The scan never waits for that thread while there is anything left to read:
+//! it then reads a block itself, so that both threads together set the speed.
 
 use super::read_at::{RangeRead, Source};
 use crate::base::Result;
@@ -14,33 +14,35 @@ use crate::threads::{caught, in_background};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a block, except the last one.
+/// Size of a block, except the last one.
 pub(super) const BLOCK: usize = 512 << 10;
-/// Bytes that fit in front of a block, at least.
+/// Minimum number of bytes that fit in front of a block.
 pub(super) const HEADROOM: usize = BLOCK;
-/// Blocks begin at a multiple of this in memory, as they do in the file. Where they do not, the system
-/// copies them at half the speed: to just behind such a multiple, which is where allocators put memory.
+/// Blocks begin at a multiple of this in memory, as in the file. If they begin just after such a
+/// multiple, which is where allocators place memory, the operating system copies them at half the
+/// speed.
 const ALIGNMENT: usize = 4096;
-/// Bytes of memory that hold a block, wherever its beginning falls.
+/// Size of the memory for a block, wherever its beginning falls.
 const MEMORY: usize = ALIGNMENT + HEADROOM + BLOCK;
-/// Blocks that are read or wait to be used: few enough to stay in the processor's caches.
+/// Number of blocks that are being read or wait to be used: few enough to stay in the processor's
+/// caches.
 const WAITING: usize = 4;
 
-/// Memory of walks that are over, for the next ones: for a small file it takes a tenth of the time to
-/// have new memory cleared.
+/// Memory of finished scans, for the next ones: for a small file, clearing new memory takes a tenth
+/// of the time.
 static LEFT_OVER: Lock<Vec<Vec<u8>>> = Lock::new();
 
 /// The blocks of a source.
 pub(super) struct ReadAhead {
     shared: Arc<Shared>,
-    /// A forked child has the state but not the thread, and perhaps a lock that nobody will open.
+    /// A forked child has the state but not the thread, and possibly a lock that is never released.
     process: u32,
 }
 
 struct Shared {
     source: Arc<dyn Source>,
     state: Mutex<State>,
-    /// A block was read.
+    /// Signals that a block was read.
     read: Condvar,
 }
 
@@ -48,13 +50,14 @@ struct Shared {
 struct State {
     /// The number of the first of `begun`; block 0 begins at byte 0.
     first: u64,
-    /// Blocks that are being read (`None`) or were read; [`begin_of`] says where in their memory.
+    /// Blocks that are being read (`None`) or were read. [`begin_of`] gives their offset in the
+    /// memory.
     begun: VecDeque<Option<Result<Vec<u8>>>>,
-    /// Memory to be used again.
+    /// Memory to reuse.
     spare: Vec<Vec<u8>>,
-    /// The other thread is at it.
+    /// Whether the other thread is reading.
     at_work: bool,
-    /// Nobody wants any more.
+    /// Whether no more blocks are wanted.
     closed: bool,
 }
 
@@ -64,11 +67,11 @@ impl ReadAhead {
         ReadAhead { shared: Arc::new(shared), process: generation() }
     }
 
-    /// The block with that number, which the source has and which comes after the one taken last, in
-    /// memory that has room before it.
+    /// Takes the block with that number, which must exist and come after the last one taken. Its
+    /// memory has space before it.
     ///
     /// # Errors
-    /// As [`Source::read_ranges`].
+    /// Same as [`Source::read_ranges`].
     pub(super) fn take(&mut self, number: u64) -> Result<Vec<u8>> {
         if self.process != generation() {
             self.start_over();
@@ -95,7 +98,7 @@ impl ReadAhead {
             let shared = Arc::clone(&self.shared);
             in_background(move || shared.run_ahead());
         }
-        // Whoever asks again after an error is to have the same block.
+        // A retry after an error must get the same block.
         block.inspect_err(|_| self.start_over())
     }
 
@@ -103,7 +106,7 @@ impl ReadAhead {
         *self = ReadAhead::new(Arc::clone(&self.shared.source));
     }
 
-    /// Gives back the memory of a block.
+    /// Returns the memory of a block.
     pub(super) fn give(&self, block: Vec<u8>) {
         if self.process == generation() {
             self.shared.state().keep(block);
@@ -119,7 +122,7 @@ impl Drop for ReadAhead {
     }
 }
 
-/// Where a block begins in its memory, which reaches to the block's end.
+/// The offset of a block in its memory, which ends where the block ends.
 pub(super) fn begin_of(memory: &[u8]) -> usize {
     HEADROOM + memory.as_ptr().align_offset(ALIGNMENT)
 }
@@ -139,7 +142,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads one block, and asks to be called again; so others who use the same thread have their turn.
+    /// Reads one block and reschedules itself, so that other users of the same thread get their
+    /// turn.
     fn run_ahead(self: Arc<Self>) {
         let mut state = self.state();
         let Some(number) = self.begin(&mut state) else {
@@ -151,7 +155,7 @@ impl Shared {
         in_background(move || self.run_ahead());
     }
 
-    /// The number of the next block, if it is to be read now: whoever asks must.
+    /// The number of the next block, if it should be read now. The caller must then read it.
     fn begin(&self, state: &mut State) -> Option<u64> {
         let number = state.first + state.begun.len() as u64;
         let there = number.checked_mul(BLOCK as u64).is_some_and(|begin| begin < self.source.len());
@@ -163,13 +167,13 @@ impl Shared {
     }
 
     fn read(&self, number: u64) {
-        // A panic too must reach whoever waits for the block.
+        // A panic must also reach the thread that waits for the block.
         let read = caught(|| self.read_block(number));
         let mut state = self.state();
         let place = number.checked_sub(state.first).and_then(|place| usize::try_from(place).ok());
         match place.and_then(|place| state.begun.get_mut(place)) {
             Some(slot) => *slot = Some(read),
-            // The walk went past it meanwhile.
+            // The scan has moved past it in the meantime.
             None => state.keep(read.unwrap_or_default()),
         }
         drop(state);
@@ -193,7 +197,7 @@ impl Shared {
 }
 
 impl State {
-    /// Keeps memory to be used again. What is too small would have to be moved to grow, and a block
+    /// Keeps memory for reuse. Memory that is too small would be moved when it grows, and a block
     /// would then begin elsewhere in it.
     fn keep(&mut self, memory: Vec<u8>) {
         if memory.capacity() >= MEMORY {
@@ -209,7 +213,7 @@ impl State {
         Some(block)
     }
 
-    /// Lets go of the blocks before that one.
+    /// Releases the blocks before that one.
     fn move_to(&mut self, number: u64) {
         while self.first < number
             && let Some(block) = self.begun.pop_front()

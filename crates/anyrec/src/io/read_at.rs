@@ -7,113 +7,113 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// One piece of a [`Source::read_ranges`] call: fill `buffer` from `offset` on.
+/// One piece of a [`Source::read_ranges`] call: fill `buffer` from `offset`.
 #[derive(Debug)]
 pub struct RangeRead<'a> {
-    /// Where in the file.
+    /// Offset in the source.
     pub offset: u64,
-    /// What to fill, wholly.
+    /// The buffer, which is filled completely.
     pub buffer: &'a mut [u8],
 }
 
-/// A source of bytes with a length: a file, a mapped file, memory, later an object store.
+/// A source of bytes with a length: a file, a mapped file or memory.
 ///
 /// Shared by reference between threads. The length is fixed at opening;
-/// [`check_unchanged`](Source::check_unchanged) says whether it still holds.
+/// [`check_unchanged`](Source::check_unchanged) checks whether it is still valid.
 pub trait Source: Send + Sync + fmt::Debug {
     /// Length in bytes.
     fn len(&self) -> u64;
 
-    /// Whether there are no bytes at all.
+    /// Whether the source is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What to call this source in messages.
+    /// The name of this source in messages.
     fn name(&self) -> &str;
 
-    /// The file's path, where there is one (companion files are looked for beside it).
+    /// The file's path, if there is one (companion files are searched beside it).
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// Fills all the buffers. One call takes many ranges so that a source may serve them together.
+    /// Fills all buffers. One call takes many ranges, so that a source can serve them together.
     ///
     /// # Errors
-    /// A range past the end of the source is [`Corrupt`](crate::ErrorKind::Corrupt); otherwise
-    /// whatever the system says.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a range past the end of the source;
+    /// otherwise the operating system's error.
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()>;
 
-    /// All of the source as memory, where it lies in memory already (mapped, or read before).
+    /// The entire source, if it is already in memory (mapped, or read before).
     ///
-    /// Only to copy out of: where the source is a mapped file, what was copied counts only if
-    /// [`check_unchanged`](Source::check_unchanged) finds nothing wrong *afterwards*.
+    /// Only for copying out of. If the source is a mapped file, the copy is valid only if a
+    /// *subsequent* [`check_unchanged`](Source::check_unchanged) succeeds.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Sees to it that looking into [`as_slice`](Source::as_slice) or a [`view`](Source::view) cannot end
-    /// the process: asked before a batch or a record is read.
+    /// Ensures that accessing [`as_slice`](Source::as_slice) or a [`view`](Source::view) cannot end
+    /// the process. Called before a batch or a record is read.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     fn guard(&self) -> Result<()> {
         Ok(())
     }
 
-    /// All of the source as memory that may be handed out, without a copy, where there is such. Where
-    /// it is a mapped file, looking at it after the file was cut short ends the process.
+    /// The entire source as memory that may be returned without a copy, if available. If it is a
+    /// mapped file, accessing it after the file was truncated ends the process.
     fn lendable(&self) -> Option<&Bytes> {
         None
     }
 
-    /// The bytes of a range, without a copy where the source lies in memory: to be used as
-    /// [`as_slice`](Source::as_slice) is.
+    /// The bytes of a range, without a copy if the source is in memory. The restrictions of
+    /// [`as_slice`](Source::as_slice) apply.
     ///
     /// # Errors
-    /// As [`Source::read_ranges`].
+    /// Same as [`Source::read_ranges`].
     fn view(&self, range: Range<u64>) -> Result<Bytes> {
         self.bytes(range)
     }
 
-    /// The bytes of a range, which stay as they are whatever becomes of the source.
+    /// The bytes of a range, which do not change whatever happens to the source.
     ///
     /// # Errors
-    /// As [`Source::read_ranges`].
+    /// Same as [`Source::read_ranges`].
     fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
 
-    /// Says that these ranges will be looked at soon: a mapped source brings in what is not in
-    /// memory yet, all at once, where a look at each in turn would wait for each in turn. Says whether
-    /// it has to: then they arrive in the order of the file.
+    /// Announces that these ranges will be accessed soon. A mapped source prefetches what is not in
+    /// memory yet, all at once, instead of faulting the ranges in one by one. Returns whether it
+    /// had to: then they arrive in file order.
     fn expect(&self, _ranges: &[Range<u64>]) -> bool {
         false
     }
 
-    /// An error if the source has become shorter since it was opened, or could not be read.
+    /// Fails if the source has become shorter since it was opened, or could not be read.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile,
-    /// [`Io`](crate::ErrorKind::Io) when bytes of [`as_slice`](Source::as_slice) could not be read.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it was truncated in the meantime,
+    /// [`Io`](crate::ErrorKind::Io) if bytes of [`as_slice`](Source::as_slice) could not be
+    /// read.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
 
-    /// An error if another file has the source's name by now: what stands beside that belongs to
-    /// the other one.
+    /// Fails if another file has the source's name by now: its companion files belong to the other
+    /// file.
     ///
     /// # Errors
-    /// [`Stale`](crate::ErrorKind::Stale) when it was replaced meanwhile.
+    /// [`Stale`](crate::ErrorKind::Stale) if it was replaced in the meantime.
     fn check_still_named(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl dyn Source {
-    /// The bytes of a range: lent without a copy where that can be, see
-    /// [`lendable`](Source::lendable).
+    /// The bytes of a range, lent without a copy if possible, see [`lendable`](Source::lendable).
     ///
     /// # Errors
-    /// As [`Source::bytes`].
+    /// Same as [`Source::bytes`].
     pub fn lend(&self, range: Range<u64>) -> Result<Bytes> {
         match self.lendable() {
             Some(all) => Ok(all.slice(checked(self, &range)?)),
@@ -124,7 +124,7 @@ impl dyn Source {
     /// The bytes of many ranges, read together.
     ///
     /// # Errors
-    /// As [`Source::read_ranges`].
+    /// Same as [`Source::read_ranges`].
     pub fn many_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let buffer = |range| zeroed(checked(self, range)?.len());
         let mut buffers = ranges.iter().map(buffer).collect::<Result<Vec<Vec<u8>>>>()?;
@@ -136,14 +136,14 @@ impl dyn Source {
     }
 }
 
-/// The error for a range that a source does not have.
+/// The error for a range beyond the end of a source.
 pub(super) fn past_end(source: &dyn Source, range: &Range<u64>) -> Error {
     Error::corrupt(format!("the file ends at byte {} but bytes up to {} are needed", source.len(), range.end))
         .in_file(source.name())
         .at(range.start)
 }
 
-/// `range` as indices, if the source has it.
+/// `range` as indices, if the source contains it.
 pub(super) fn checked(source: &dyn Source, range: &Range<u64>) -> Result<Range<usize>> {
     if range.start > range.end || range.end > source.len() {
         return Err(past_end(source, range));

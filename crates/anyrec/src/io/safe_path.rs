@@ -1,20 +1,20 @@
-//! Files made under names that come from a file.
+//! Creates files under names that come from a file.
 //!
-//! Such names are written by somebody else and may try to lead out of the folder they are
-//! unpacked into. Two things stand against that:
+//! Such names are untrusted and may try to escape from the folder they are unpacked into. There are
+//! two defences:
 //!
-//! - **The name.** [`check_name`] takes one name, never a path: no separators, no `..`, nothing
-//!   that some system reads as something else.
-//! - **The place.** An [`UnpackFolder`] is an open folder, and everything is made relative to it
-//!   (`openat`, `mkdirat`) under a single checked name. Files are made with `O_EXCL`, so whatever
-//!   has the name already, a link included, is an error and is not followed or overwritten.
-//!   Folders must be new as well and are entered with `O_NOFOLLOW`: a link that somebody puts in
-//!   their place meanwhile is refused. No path is ever built and handed to the system, so there
-//!   is none that could be redirected between a check and its use.
+//! - **The name.** [`check_name`] accepts a single name, never a path: no separators, no `..`,
+//!   nothing with a special meaning on some system.
+//! - **The place.** An [`UnpackFolder`] is an open folder, and everything is created relative to it
+//!   (`openat`, `mkdirat`) under a single checked name. Files are created with `O_EXCL`, so
+//!   anything that already has the name, including a link, is an error and is not followed or
+//!   overwritten. Folders must be new as well and are opened with `O_NOFOLLOW`: a link put in their
+//!   place in the meantime is rejected. No path is ever built and passed to the operating system,
+//!   so none can be redirected between a check and its use.
 //!
-//! Names that a file system cannot tell apart (`A` and `a`, two forms of `é`) are told apart by
-//! asking it: the second one exists already and is refused. Where it can, both are made, since
-//! folders packed on Linux do hold such pairs.
+//! Names that a file system does not distinguish (`A` and `a`, two forms of `é`) are detected by
+//! the file system itself: the second one already exists and is rejected. If it does distinguish
+//! them, both are created, since folders packed on Linux do contain such pairs.
 
 use crate::base::{Error, ErrorKind, Result, shown};
 use bstr::{BStr, ByteSlice};
@@ -27,21 +27,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Longest name of a file: what common file systems take.
+/// Longest file name that common file systems allow.
 const MAX_NAME: usize = 255;
 
-/// What happens to names that [`check_name`] does not let pass.
+/// What to do with names that [`check_name`] rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum BadNames {
-    /// They are an error, before anything is written.
+    /// Report an error before anything is written.
     #[default]
     Refuse,
-    /// Their dangerous bytes are written as `%` and two hexadecimal digits.
+    /// Write their dangerous bytes as `%` and two hexadecimal digits.
     Escape,
 }
 
-/// Whether a name from a file may become the name of a file.
+/// Checks whether a name from a file is safe to use as a file name.
 ///
 /// ```
 /// use anyrec::io::check_name;
@@ -52,11 +52,11 @@ pub enum BadNames {
 /// ```
 ///
 /// # Errors
-/// The reason it may not, to be put behind the name.
+/// The reason for rejecting it, to be appended to the name.
 pub fn check_name(name: &[u8]) -> std::result::Result<(), &'static str> {
     match name {
         b"" => return Err("it is empty"),
-        b"." => return Err("it stands for the folder itself"),
+        b"." => return Err("it is the folder itself"),
         b".." => return Err("it leads out of the folder"),
         _ => {}
     }
@@ -84,7 +84,7 @@ pub fn check_name(name: &[u8]) -> std::result::Result<(), &'static str> {
     Ok(())
 }
 
-/// Names that Windows takes for devices, whatever follows their first dot.
+/// Names that Windows treats as devices, whatever follows their first dot.
 fn is_device(name: &[u8]) -> bool {
     let stem = name.split(|&byte| byte == b'.' || byte == b':').next().unwrap_or_default();
     let stem = stem.trim_end_with(|character| character == ' ').to_ascii_lowercase();
@@ -95,7 +95,7 @@ fn is_device(name: &[u8]) -> bool {
         })
 }
 
-/// The name to use for a name from a file: itself where [`check_name`] lets it pass, otherwise
+/// The name to use for a name from a file: unchanged if [`check_name`] accepts it, otherwise
 /// escaped if `bad_names` says so.
 ///
 /// ```
@@ -107,7 +107,7 @@ fn is_device(name: &[u8]) -> bool {
 /// ```
 ///
 /// # Errors
-/// As [`check_name`]; names that are too long are refused either way.
+/// Same as [`check_name`]; names that are too long are always rejected.
 pub fn safe_name(name: &[u8], bad_names: BadNames) -> std::result::Result<Cow<'_, [u8]>, &'static str> {
     let reason = match (check_name(name), bad_names) {
         (Ok(()), _) => return Ok(Cow::Borrowed(name)),
@@ -117,7 +117,7 @@ pub fn safe_name(name: &[u8], bad_names: BadNames) -> std::result::Result<Cow<'_
     let dots = name == b"." || name == b"..";
     let mut escaped = Vec::new();
     for (at, &byte) in name.iter().enumerate() {
-        // The first letter is enough to make a device's name another one.
+        // Escaping the first letter is enough to change a device's name.
         let device = at == 0 && is_device(name);
         if dots || device || byte.is_ascii_control() || b"/\\%:".contains(&byte) {
             escaped.extend_from_slice(format!("%{byte:02x}").as_bytes());
@@ -132,7 +132,7 @@ pub fn safe_name(name: &[u8], bad_names: BadNames) -> std::result::Result<Cow<'_
     Ok(Cow::Owned(escaped))
 }
 
-/// An open folder that files are unpacked into; see the module's account of why that is safe.
+/// An open folder that files are unpacked into. The module documentation explains why this is safe.
 #[derive(Debug)]
 pub struct UnpackFolder {
     folder: OwnedFd,
@@ -141,11 +141,11 @@ pub struct UnpackFolder {
 }
 
 impl UnpackFolder {
-    /// Opens the target folder; it is made if it is not there. Links on the way are the
-    /// caller's own and are followed.
+    /// Opens the target folder, and creates it if it does not exist. Links in the path were chosen
+    /// by the caller and are followed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn open(path: &Path) -> Result<Self> {
         let folder = std::fs::create_dir_all(path)
             .and_then(|()| {
@@ -158,10 +158,10 @@ impl UnpackFolder {
         Ok(UnpackFolder { folder: folder.into(), path: path.to_owned() })
     }
 
-    /// Whether something has that name here; a link counts whatever it leads to.
+    /// Whether the name exists in this folder; a link counts whatever its target.
     ///
     /// # Errors
-    /// A name that [`check_name`] does not let pass, or what the system says.
+    /// A name that [`check_name`] rejects, or the operating system's error.
     pub fn has(&self, name: &[u8]) -> Result<bool> {
         let name = self.checked(name)?;
         // SAFETY: an all-zero stat is a valid value for the call to fill in.
@@ -177,11 +177,11 @@ impl UnpackFolder {
         }
     }
 
-    /// Makes a new folder here and opens it.
+    /// Creates a new folder here and opens it.
     ///
     /// # Errors
-    /// A name that [`check_name`] does not let pass, [`Exists`](ErrorKind::Exists) where
-    /// something has the name already, or what the system says.
+    /// A name that [`check_name`] rejects, [`Exists`](ErrorKind::Exists) if the name already
+    /// exists, or the operating system's error.
     pub fn create_folder(&self, name: &[u8]) -> Result<UnpackFolder> {
         let checked = self.checked(name)?;
         // SAFETY: the descriptor is open and the name ends in a zero byte.
@@ -191,10 +191,10 @@ impl UnpackFolder {
         self.open_folder(name)
     }
 
-    /// Opens a folder that was made here before. A link is not followed.
+    /// Opens a folder that was created here before. A link is not followed.
     ///
     /// # Errors
-    /// A name that [`check_name`] does not let pass, or what the system says.
+    /// A name that [`check_name`] rejects, or the operating system's error.
     pub fn open_folder(&self, name: &[u8]) -> Result<UnpackFolder> {
         let name = self.checked(name)?;
         let folder = self.open_at(&name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW);
@@ -202,20 +202,20 @@ impl UnpackFolder {
         Ok(UnpackFolder { folder, path: self.shown(&name) })
     }
 
-    /// Makes a new file here with that content. A file that cannot be written wholly is removed
-    /// again.
+    /// Creates a new file here with that content. A file that cannot be written completely is
+    /// removed.
     ///
     /// # Errors
-    /// A name that [`check_name`] does not let pass, [`Exists`](ErrorKind::Exists) where
-    /// something has the name already, or what the system says.
+    /// A name that [`check_name`] rejects, [`Exists`](ErrorKind::Exists) if the name already
+    /// exists, or the operating system's error.
     pub fn create_file(&self, name: &[u8], content: &[u8]) -> Result<()> {
         let name = self.checked(name)?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let file = self.open_at(&name, flags);
         let mut file = File::from(file.map_err(|error| self.failed("cannot create", &name, error))?);
         file.write_all(content).map_err(|error| {
-            // SAFETY: the descriptor is open and the name ends in a zero byte. The answer does
-            // not matter: the first failure is the one to report.
+            // SAFETY: the descriptor is open and the name ends in a zero byte. The result is
+            // ignored, because the first failure is the one to report.
             unsafe { libc::unlinkat(self.folder.as_raw_fd(), name.as_ptr(), 0) };
             self.failed("cannot write", &name, error)
         })
@@ -228,12 +228,12 @@ impl UnpackFolder {
             unsafe { libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags | libc::O_CLOEXEC, mode) };
         match opened {
             -1 => Err(io::Error::last_os_error()),
-            // SAFETY: the call has just opened it, and nobody else knows it.
+            // SAFETY: the call has just opened it, so this is its only owner.
             descriptor => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         }
     }
 
-    /// The gate that every name passes, whatever the caller checked before.
+    /// Checks every name, whatever the caller checked before.
     fn checked(&self, name: &[u8]) -> Result<CString> {
         let refused = |reason: &str| {
             Error::invalid(format!("the name {:?} is refused: {reason}", BStr::new(name))).in_file(&self.path)
@@ -249,7 +249,7 @@ impl UnpackFolder {
     fn failed(&self, doing: &str, name: &CString, error: io::Error) -> Error {
         let file = shown(&self.shown(name));
         match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, "exists already")
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, "already exists")
                 .in_file(file)
                 .with_hint("unpack into an empty folder; some file systems cannot tell `A` from `a`"),
             _ => Error::io(doing, error).in_file(file),

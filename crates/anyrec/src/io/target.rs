@@ -1,4 +1,4 @@
-//! What a name to be written stands for: a file to make or replace, or a stream to write to.
+//! What an output name refers to: a file to create or replace, or a stream to write to.
 
 use crate::base::{Error, ErrorKind, Hint, Result};
 use std::fs::{File, Metadata};
@@ -8,22 +8,22 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Links followed before they count as a loop; the system's own number.
+/// Number of links followed before they count as a loop, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// How long a pipe may be without a reader: a reader that is being started has this time.
+/// How long to wait for a pipe's reader, which may still be starting.
 const WAIT_FOR_READER: Duration = Duration::from_secs(5);
 
 /// Where bytes written under a name go.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// Into a file of that name, links followed.
+    /// A file of that name, links followed.
     File {
         path: PathBuf,
-        /// What is there now.
+        /// The existing file.
         replaced: Option<Replaced>,
     },
-    /// Into a device, a pipe, or a descriptor that is open already: never replaced.
+    /// A device, a pipe, or an open descriptor: never replaced.
     Stream(PathBuf),
 }
 
@@ -35,8 +35,8 @@ impl Target {
         }
         let mut path = name.to_owned();
         for _ in 0..MOST_LINKS {
-            // Behind `/dev/stdout` may be a regular file, but it is the shell's, open and half
-            // written: not one to be replaced.
+            // `/dev/stdout` may refer to a regular file, but the shell has it open and partly
+            // written. It must not be replaced.
             if is_descriptor(&path) {
                 return Ok(Target::Stream(path));
             }
@@ -59,9 +59,9 @@ impl Target {
     }
 }
 
-/// The error for a file that is there and may not be replaced.
+/// The error for a file that exists and may not be replaced.
 pub(super) fn exists(target: &Path) -> Error {
-    Error::new(ErrorKind::Exists, "exists already").in_file(target).with_hint(Hint::AllowOverwrite)
+    Error::new(ErrorKind::Exists, "already exists").in_file(target).with_hint(Hint::AllowOverwrite)
 }
 
 /// Whether a path names an open descriptor of a process: `/proc/self/fd/1`, `/dev/fd/1`.
@@ -69,7 +69,7 @@ fn is_descriptor(path: &Path) -> bool {
     path.is_absolute() && folder(path).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
 }
 
-/// Opens a stream to write to it.
+/// Opens a stream for writing.
 pub(super) fn open_stream(path: &Path) -> Result<File> {
     let failed = |error| Error::io("cannot write to", error).in_file(path);
     let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
@@ -83,7 +83,7 @@ pub(super) fn open_stream(path: &Path) -> Result<File> {
     if !is_pipe {
         return how.custom_flags(libc::O_NOCTTY).open(path).map_err(failed);
     }
-    // A plain `open` of a pipe that nobody reads would wait for ever.
+    // A plain `open` of a pipe without a reader would block forever.
     let begun = Instant::now();
     loop {
         match how.custom_flags(libc::O_NONBLOCK).open(path) {
@@ -97,7 +97,7 @@ pub(super) fn open_stream(path: &Path) -> Result<File> {
     }
 }
 
-/// The same descriptor once more: a file reopened by its path would be written from its beginning.
+/// Duplicates a descriptor: reopening a file by its path would write from its beginning.
 fn duplicate(number: i32) -> io::Result<File> {
     use std::os::fd::{FromRawFd, OwnedFd};
     // SAFETY: the call checks the number itself.
@@ -105,13 +105,13 @@ fn duplicate(number: i32) -> io::Result<File> {
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call just made it, so it is open and nobody else's.
+    // SAFETY: the call has just created it, so it is open and this is its only owner.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(copy) }))
 }
 
-/// Has writes to a full pipe wait again.
+/// Makes writes to a full pipe block again.
 fn wait_when_full(pipe: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the call takes no memory.
+    // SAFETY: the descriptor is open, and the call accesses no memory.
     let flags = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETFL) };
     if flags < 0 {
         return Err(io::Error::last_os_error());
@@ -123,7 +123,7 @@ fn wait_when_full(pipe: &File) -> io::Result<()> {
     }
 }
 
-/// What a new file takes over from the one it replaces.
+/// The attributes that a new file inherits from the one it replaces.
 #[derive(Debug)]
 pub(super) struct Replaced {
     mode: u32,
@@ -136,15 +136,15 @@ impl Replaced {
         Replaced { mode: found.mode() & 0o7777, owner: found.uid(), group: found.gid() }
     }
 
-    /// Gives a new file the mode and, where permitted, the owner of the old one.
+    /// Gives a new file the mode and, if permitted, the owner of the old one.
     pub(super) fn pass_on(&self, file: &File) -> io::Result<()> {
         let new = file.metadata()?;
         let mut mode = self.mode;
         if (new.uid(), new.gid()) != (self.owner, self.group)
             && std::os::unix::fs::fchown(file, Some(self.owner), Some(self.group)).is_err()
         {
-            // Another's rights are not given to us: no set-id bits, and where the group cannot be
-            // kept either, ours may do what everybody may.
+            // The new file must not grant another owner's rights: drop the set-id bits. If the
+            // group cannot be kept either, our group gets only the rights of others.
             mode &= 0o777;
             if new.gid() != self.group && std::os::unix::fs::fchown(file, None, Some(self.group)).is_err() {
                 mode = (mode & !0o070) | ((mode & 0o007) << 3);
@@ -157,7 +157,7 @@ impl Replaced {
     }
 }
 
-/// The folder a file stands in.
+/// The folder that contains a file.
 pub(super) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

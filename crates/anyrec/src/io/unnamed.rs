@@ -1,4 +1,4 @@
-//! Files that have not got their names yet, and the hidden names some of them have meanwhile.
+//! Files that are not published yet, and the hidden names some of them have until then.
 
 use super::target::folder;
 use crate::threads::fork::Lock;
@@ -14,11 +14,11 @@ use tempfile::TempPath;
 /// A file being written.
 #[derive(Debug)]
 pub(super) enum Unnamed {
-    /// Has no name at all: gone with the process.
+    /// Has no name at all: disappears with the process.
     Nameless(Arc<File>),
-    /// Has a hidden name of its own: removed on drop, not on a kill.
+    /// Has a hidden name: removed on drop, but not on a kill.
     Partial(Arc<File>, Partial),
-    /// A device or a pipe: has its name, and keeps it.
+    /// A device or a pipe: keeps its name.
     Stream(Arc<File>),
 }
 
@@ -32,22 +32,22 @@ pub(super) struct Partial {
 /// Hidden names in use.
 static PARTIAL_FILES: Lock<Vec<PathBuf>> = Lock::new();
 
-/// Whether hidden names may no longer be made, nor files be published. Whoever does either holds
-/// this for reading meanwhile, so that an interrupt comes before or after, never between.
+/// Whether hidden names may no longer be created, nor files published. Code that does either holds
+/// this for reading, so that an interrupt comes before or after, never in between.
 static STOPPED: RwLock<bool> = RwLock::new(false);
 
-/// Removes the hidden files of this process that have not got their names yet: for a handler of
-/// Ctrl-C, which ends the process without dropping anything. Files that are being published are
-/// waited for; writers still at work fail afterwards.
+/// Removes the hidden files of this process that are not published yet. For a Ctrl-C handler, which
+/// ends the process without dropping anything. Waits for files that are being published; active
+/// writers fail afterwards.
 pub fn remove_partial_files() {
     *STOPPED.write().unwrap_or_else(PoisonError::into_inner) = true;
     for path in PARTIAL_FILES.lock().drain(..) {
-        // It may have got its name, or be gone, by now.
+        // It may already be published or removed.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Holds off [`remove_partial_files`], or says that it was called.
+/// Delays [`remove_partial_files`], or fails if it was called.
 pub(super) fn hold_off_interrupt() -> io::Result<RwLockReadGuard<'static, bool>> {
     let stopped = STOPPED.read().unwrap_or_else(PoisonError::into_inner);
     match *stopped {
@@ -56,7 +56,7 @@ pub(super) fn hold_off_interrupt() -> io::Result<RwLockReadGuard<'static, bool>>
     }
 }
 
-/// A name that stands in [`PARTIAL_FILES`] as long as this lives.
+/// A name that is in [`PARTIAL_FILES`] while this exists.
 #[derive(Debug)]
 struct Listed(PathBuf);
 
@@ -74,7 +74,7 @@ impl Drop for Listed {
 }
 
 impl Unnamed {
-    /// A new file that will get its name in that folder.
+    /// Creates a file that will be published in that folder.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         if let Some(file) = nameless(folder) {
             return Ok(Unnamed::Nameless(Arc::new(file)));
@@ -90,7 +90,7 @@ impl Unnamed {
         }
     }
 
-    /// The file as it is once nothing more is written to it.
+    /// Completes the file; nothing more is written to it.
     pub(super) fn complete(self) -> Complete {
         match self {
             Unnamed::Nameless(file) => Complete::Nameless(file),
@@ -100,19 +100,19 @@ impl Unnamed {
     }
 }
 
-/// A file that is written, and waits for its name.
+/// A file that is written but not yet published.
 #[derive(Debug)]
 pub(super) enum Complete {
     /// Has no name at all, and must be kept open.
     Nameless(Arc<File>),
     /// Has a hidden name.
     Hidden(Partial),
-    /// Needs none.
+    /// Needs no publishing.
     Stream,
 }
 
 impl Complete {
-    /// Gives a file without a name a hidden one, so that it need not be kept open.
+    /// Gives an unnamed file a hidden name, so that it need not be kept open.
     pub(super) fn close(self, folder: &Path) -> io::Result<Self> {
         let Complete::Nameless(file) = self else { return Ok(self) };
         let _held = hold_off_interrupt()?;
@@ -122,9 +122,9 @@ impl Complete {
 }
 
 impl Partial {
-    /// The hidden name of a file that is about to be published as `target`: always the same, so
-    /// that one which a killed process left behind is removed by the next that comes. Only for
-    /// whoever holds the folder's lock and holds off the interrupt.
+    /// The hidden name of a file that is about to be published as `target`. It is always the same,
+    /// so that the next process removes one that a killed process left behind. The caller must hold
+    /// the folder's lock and delay the interrupt.
     pub(super) fn of(file: &File, target: &Path) -> io::Result<Self> {
         let path = hidden_name(target, "partial");
         match link(file, &path) {
@@ -141,7 +141,7 @@ impl Partial {
         &self.path
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its target.
     pub(super) fn rename(self, target: &Path, overwrite: bool) -> io::Result<()> {
         match overwrite {
             true => std::fs::rename(&self.path, target)?,
@@ -150,7 +150,7 @@ impl Partial {
         self.keep()
     }
 
-    /// Leaves the file where it is, for a marker to speak of.
+    /// Keeps the hidden file, for a marker to refer to.
     pub(super) fn keep(self) -> io::Result<()> {
         self.path.keep().map(drop).map_err(|error| error.error)?;
         drop(self.listed);
@@ -158,8 +158,9 @@ impl Partial {
     }
 }
 
-/// As `rename`, but never over a file that somebody made meanwhile. One step, as `rename` is: a link
-/// to the new name and the end of the old one might reach the disk in the other order.
+/// Same as `rename`, but never replaces a file that was created in the meantime. It is a single
+/// step, like `rename`: linking the new name and unlinking the old one might reach the disk in
+/// reverse order.
 #[cfg(target_os = "linux")]
 pub(super) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     let (old, new) = (
@@ -167,7 +168,7 @@ pub(super) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
         std::ffi::CString::new(to.as_os_str().as_bytes())?,
     );
     let here = libc::AT_FDCWD;
-    // Not by libc's own function, which older systems do not have.
+    // Not through libc's own function, which older systems do not have.
     // SAFETY: both strings end in a zero byte and live through the call.
     let answer = unsafe {
         libc::syscall(libc::SYS_renameat2, here, old.as_ptr(), here, new.as_ptr(), libc::RENAME_NOREPLACE)
@@ -188,7 +189,7 @@ pub(super) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_if_new(from, to)
 }
 
-/// For file systems that cannot look and rename in one step.
+/// For file systems that cannot check and rename in one step.
 fn rename_if_new(from: &Path, to: &Path) -> io::Result<()> {
     match to.symlink_metadata() {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -196,8 +197,8 @@ fn rename_if_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// A hidden name that belongs to a target: `.anyrec-HASH.ENDING` in its folder. Hashed, as a
-/// target's name may be as long as names can be.
+/// The hidden name for a target: `.anyrec-HASH.ENDING` in its folder. It is hashed because a
+/// target's name may have the maximum length.
 pub(super) fn hidden_name(target: &Path, ending: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default();
     let digest = Sha256::digest(name.as_bytes());
@@ -205,22 +206,22 @@ pub(super) fn hidden_name(target: &Path, ending: &str) -> PathBuf {
     folder(target).join(format!(".anyrec-{hash}.{ending}"))
 }
 
-/// How hidden temporary names are made: `.anyrec-RANDOM.partial`.
+/// Creates hidden temporary names: `.anyrec-RANDOM.partial`.
 fn partial() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder
         .prefix(".anyrec-")
         .suffix(".partial")
-        // What a plain `open` asks for; the process's umask takes its share.
+        // The same mode as a plain `open`; the process's umask applies.
         .permissions(std::fs::Permissions::from_mode(0o666));
     builder
 }
 
-/// A file without a name in that folder, where the system has such a thing.
+/// Creates an unnamed file in that folder, if the operating system supports it.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // `link` needs it, and finding that out at the end would be too late.
+    // `link` needs it, and detecting its absence at the end would be too late.
     Path::new("/proc/self/fd").exists().then_some(())?;
     File::options().read(true).write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder).ok()
 }
@@ -230,7 +231,7 @@ fn nameless(_folder: &Path) -> Option<File> {
     None
 }
 
-/// Gives a file without a name the name `path`, unless that is taken.
+/// Gives an unnamed file the name `path`, unless it is taken.
 pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let from = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;

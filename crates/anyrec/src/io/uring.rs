@@ -1,4 +1,4 @@
-//! Many reads at once by io_uring.
+//! Many concurrent reads through io_uring.
 
 use super::positional::Job;
 use crate::threads::fork::Lock;
@@ -9,22 +9,22 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Reads in flight.
+/// Maximum number of reads in flight.
 const DEPTH: u32 = 128;
 
-/// The most that one read is asked for; the rest is asked for when that has come.
+/// Maximum size of one read; the rest is requested when it completes.
 const MOST: usize = 1 << 30;
 
-/// How often the system may be too busy in a row, and how long to wait each time, before the reads are
-/// made without a ring.
+/// How many times in a row the kernel may be busy, and how long to wait each time, before the reads
+/// are done without a ring.
 const TRIES: u32 = 1000;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Rings that are not in use just now. A ring serves one call at a time, in the process that made it.
+/// Idle rings. A ring serves one call at a time, in the process that created it.
 #[derive(Default)]
 pub(super) struct Rings {
     free: Lock<Vec<IoUring>>,
-    /// The system does not let us have any (containers often do not), or they stopped working.
+    /// The kernel does not allow rings (containers often block them), or they stopped working.
     refused: AtomicBool,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Rings {
 enum Stop {
     /// The read at that offset failed.
     Read(u64, io::Error),
-    /// The ring takes no reads any more.
+    /// The ring accepts no more reads.
     Ring,
 }
 
 impl Rings {
-    /// Does all the reads; `None` where io_uring cannot: the caller must read in another way.
+    /// Performs all reads; `None` if io_uring is unavailable: the caller must read another way.
     pub(super) fn read(&self, file: &File, jobs: &mut [Job<'_>]) -> Option<Result<(), (u64, io::Error)>> {
         if self.refused.load(Ordering::Relaxed) {
             return None;
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Rings {
 fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), Stop> {
     let descriptor = types::Fd(file.as_raw_fd());
     let mut done = vec![0usize; jobs.len()];
-    // Jobs to be (re)started, the next one last.
+    // Jobs to (re)start, the next one last.
     let mut waiting: Vec<usize> = (0..jobs.len()).rev().filter(|&at| needed(jobs, at) > 0).collect();
     let mut in_flight = 0u32;
     let mut failure = None;
@@ -91,8 +91,8 @@ fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), Sto
                 .offset(offset)
                 .build()
                 .user_data(at as u64);
-            // SAFETY: the buffer outlives the read, as this function does not return while any is
-            // in flight, and no two jobs share memory.
+            // SAFETY: the buffer outlives the read, because this function does not return while any
+            // read is in flight, and no two jobs share memory.
             if unsafe { ring.submission().push(&entry) }.is_err() {
                 waiting.push(at);
                 break;
@@ -109,8 +109,8 @@ fn read(ring: &mut IoUring, file: &File, jobs: &mut [Job<'_>]) -> Result<(), Sto
                 _ => 0,
             };
             if tries_left == 0 {
-                // What the system has taken writes into the buffers: it must come to its end first. The
-                // rest was never taken, and goes with the ring.
+                // The kernel writes into the buffers of the reads it accepted, so these must
+                // complete first. The others were never accepted, and are dropped with the ring.
                 while in_flight as usize > ring.submission().len() {
                     std::thread::sleep(PAUSE);
                     in_flight -= u32::try_from(ring.completion().count()).unwrap_or(in_flight);
@@ -150,7 +150,7 @@ fn needed(jobs: &[Job<'_>], at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What becomes of two reads by a ring whose descriptor is another file's.
+    /// What happens to two reads through a ring whose descriptor was replaced by another file's.
     #[test]
     fn a_ring_that_takes_no_reads_is_given_up_and_the_caller_reads_without_it() {
         let Ok(ring) = IoUring::new(DEPTH) else {
@@ -158,7 +158,7 @@ mod tests {
             return;
         };
         let null = File::open("/dev/null").unwrap();
-        // SAFETY: both descriptors are open; the ring is used no more except to see it fail.
+        // SAFETY: both descriptors are open; the ring is only used again to see it fail.
         assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.as_raw_fd()) } >= 0);
         let rings = Rings::default();
         rings.free.lock().push(ring);

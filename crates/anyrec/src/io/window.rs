@@ -1,13 +1,14 @@
-//! A forward view over a source: what every scan reads through.
+//! A forward view over a source, which every scan reads through.
 //!
-//! A scan peeks at the bytes ahead, decides, and skips what it has dealt with. What it sees is a buffer
-//! that grows only as far as bytes really arrive, so a length field that lies cannot make it allocate. A
-//! file is read even where it is mapped, unless its records are lent: to look at a mapped page for the first time costs about as much as to have its bytes copied by
-//! the system, and a file that is cut short meanwhile is then an error.
+//! A scan peeks at the bytes ahead, decides, and skips what it has handled. The buffer grows only
+//! as bytes actually arrive, so a wrong length field cannot cause a large allocation. A file is
+//! read even if it is mapped, unless its records are lent: accessing a mapped page for the first
+//! time costs about as much as having the operating system copy its bytes, and a file that is
+//! truncated in the meantime is then an error.
 //!
-//! A scan that looks at all there is may have blocks read ahead on another thread
-//! ([`Window::read_ahead`]): the buffer is then one block after the other, with what is left of the last
-//! in front of the next.
+//! A scan that reads everything may have blocks read ahead on another thread
+//! ([`Window::read_ahead`]). The buffer then holds one block after the other, with the rest of the
+//! previous one in front of the next.
 
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
 use super::read_at::{RangeRead, Source};
@@ -19,40 +20,40 @@ use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Bytes fetched at a time: few at first and after a jump, as many may not be wanted, then twice as many
-/// each time.
+/// Bytes fetched at a time: few at first and after a jump, since more may not be needed, then twice
+/// as many each time.
 const FIRST_FETCH: usize = 8 << 10;
 const FETCH: usize = 1 << 20;
 
-/// Bytes of a source in memory that are looked at together.
+/// Bytes of an in-memory source that are returned together.
 const STRETCH: usize = 1 << 20;
 
-/// A scan has gone so far before blocks are read ahead for it: most files that are looked into end
-/// before, or are left.
+/// Distance after which blocks are read ahead for a scan: most files that are only inspected end
+/// before that, or are not read further.
 const BLOCKS_AFTER: u64 = 1 << 20;
 
-/// How far ahead of a scan the processor is asked for bytes, and for how many lines of them: about as
-/// many as a small record has. By itself it stops at the end of every page.
+/// How far ahead of a scan to prefetch into the processor's cache, and how many lines: about as
+/// many as a small record has. The hardware prefetcher stops at the end of every page.
 const NEAR: usize = 2 << 10;
 const NEAR_LINES: usize = 10;
 
 /// A forward-only view over a [`Source`] or a stream.
 pub struct Window {
     origin: Origin,
-    /// Offset of the next byte to look at.
+    /// Offset of the next byte.
     offset: u64,
-    /// Bytes fetched and not yet skipped; unused where memory is looked at.
+    /// Bytes fetched and not yet skipped; unused for in-memory sources.
     buffer: Vec<u8>,
-    /// Where `offset` is within `buffer`.
+    /// The position of `offset` within `buffer`.
     consumed: usize,
-    /// Bytes to be fetched the next time.
+    /// Number of bytes to fetch next time.
     fetch: usize,
-    /// All of the source, where its records are lent. Kept here, and the length too, as asking the source
-    /// for every record would cost as much as the rest of a small record's step.
+    /// The entire source, if its records are lent. It is kept here, and so is the length, because
+    /// querying the source for every record would double the cost of a small record.
     memory: Option<Bytes>,
     /// Blocks are read ahead from this offset on.
     blocks_from: u64,
-    /// The blocks, from there on.
+    /// The blocks from there on.
     blocks: Option<ReadAhead>,
     /// Length of the source; unknown on a stream.
     length: Option<u64>,
@@ -64,12 +65,12 @@ enum Origin {
 }
 
 impl Window {
-    /// A window at the beginning of a source.
+    /// Creates a window at the beginning of a source.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Self::over(Origin::Source(source))
     }
 
-    /// A window at `offset` of a source, or at its end if that comes first.
+    /// Creates a window at `offset` of a source, or at its end if that comes first.
     pub fn starting_at(source: Arc<dyn Source>, offset: u64) -> Self {
         let offset = offset.min(source.len());
         let mut window = Self::new(source);
@@ -77,8 +78,8 @@ impl Window {
         window
     }
 
-    /// The same, for a scan whose records are lent: they lie in the source's own memory, where that can
-    /// be handed out ([`Source::lendable`]).
+    /// Configures the window for a scan whose records are lent: they are in the source's own
+    /// memory, if that may be returned ([`Source::lendable`]).
     #[must_use]
     pub fn lending(mut self) -> Self {
         if let Origin::Source(source) = &self.origin {
@@ -87,7 +88,7 @@ impl Window {
         self
     }
 
-    /// A window over a stream (standard input, a decompressor); `name` stands in messages.
+    /// Creates a window over a stream (standard input, a decompressor); `name` is used in messages.
     pub fn from_stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
         Self::over(Origin::Stream { name: name.into(), reader: Box::new(reader), ended: false })
     }
@@ -110,7 +111,8 @@ impl Window {
         }
     }
 
-    /// The same, for a scan that looks at all there is: a file is read ahead on another thread.
+    /// Configures the window for a scan that reads everything: a file is read ahead on another
+    /// thread.
     #[must_use]
     pub fn read_ahead(mut self) -> Self {
         if self.memory.is_none() && matches!(self.origin, Origin::Source(_)) {
@@ -119,7 +121,7 @@ impl Window {
         self
     }
 
-    /// What to call the source in messages.
+    /// The name of the source in messages.
     pub fn name(&self) -> &str {
         match &self.origin {
             Origin::Source(source) => source.name(),
@@ -150,10 +152,10 @@ impl Window {
         self.length.map(|length| length.saturating_sub(self.offset))
     }
 
-    /// Up to `want` bytes from here on: fewer only where the input ends.
+    /// Up to `want` bytes from here on; fewer only if the input ends.
     ///
     /// # Errors
-    /// Only when reading itself fails.
+    /// Only if reading itself fails.
     #[inline]
     pub fn peek(&mut self, want: usize) -> Result<&[u8]> {
         if self.memory.is_none() {
@@ -163,11 +165,11 @@ impl Window {
         Ok(ahead.get(..want).unwrap_or(ahead))
     }
 
-    /// The bytes from here on that can be looked at, `least` of them if there are as many, and then as
-    /// many as there are at no further cost.
+    /// The available bytes from here on: at least `least` unless the input ends, and more if they
+    /// come at no extra cost.
     ///
     /// # Errors
-    /// As [`peek`](Window::peek).
+    /// Same as [`peek`](Window::peek).
     pub fn reach(&mut self, least: usize) -> Result<&[u8]> {
         self.peek(least)?;
         let ahead = self.ahead();
@@ -183,10 +185,11 @@ impl Window {
         ahead.unwrap_or_default()
     }
 
-    /// Moves on by `count` bytes, or to the end of the input if that comes first; says how far.
+    /// Skips `count` bytes, or to the end of the input if that comes first, and returns the number
+    /// skipped.
     ///
     /// # Errors
-    /// Only when reading itself fails.
+    /// Only if reading itself fails.
     #[inline]
     pub fn skip(&mut self, count: u64) -> Result<u64> {
         let left = self.remaining().map_or(count, |remaining| count.min(remaining));
@@ -201,14 +204,14 @@ impl Window {
     fn skip_fetched(&mut self, mut left: u64) -> Result<u64> {
         let begin = self.offset;
         let buffered = ((self.buffer.len() - self.consumed) as u64).min(left);
-        // At most what lies in the buffer.
+        // At most the length of the buffer.
         #[allow(clippy::cast_possible_truncation)]
         let buffered_bytes = buffered as usize;
         self.consumed += buffered_bytes;
         self.offset += buffered;
         left -= buffered;
         match &self.origin {
-            // Nothing of it is in this process's memory.
+            // None of it is in this process's memory.
             Origin::Source(_) if left > 0 => {
                 self.offset += left;
                 self.fetch = FIRST_FETCH;
@@ -229,14 +232,14 @@ impl Window {
         Ok(self.offset - begin)
     }
 
-    /// Goes on to the next block, with what is left of this one in front of it; false at the end.
+    /// Moves to the next block, with the rest of this one in front of it; returns false at the end.
     fn next_block(&mut self) -> Result<bool> {
         let left = self.buffer.get(self.consumed..).unwrap_or_default();
         let at = self.offset + left.len() as u64;
         let Some(blocks) = self.blocks.as_mut().filter(|_| Some(at) < self.length) else { return Ok(false) };
         let (number, within) = (at / BLOCK as u64, at % BLOCK as u64);
         let mut block = blocks.take(number)?;
-        // Within a block there is nothing left of another; what is left is less than was wanted.
+        // Within a block nothing is left of another one, and the rest is less than was requested.
         #[allow(clippy::cast_possible_truncation)]
         let begin = begin_of(&block) + within as usize - left.len();
         block.get_mut(begin..begin + left.len()).unwrap_or_default().copy_from_slice(left);
@@ -245,7 +248,7 @@ impl Window {
         Ok(true)
     }
 
-    /// Brings in more bytes behind the buffered ones; false at the end of the input.
+    /// Fetches more bytes after the buffered ones; returns false at the end of the input.
     fn fetch(&mut self, want: usize) -> Result<bool> {
         if want > HEADROOM {
             // More than fits in front of a block.
@@ -262,7 +265,8 @@ impl Window {
         self.buffer.drain(..self.consumed);
         self.consumed = 0;
         let have = self.buffer.len();
-        // Doubling keeps the work linear; the bytes at hand bound it, never a declared length.
+        // Doubling keeps the work linear. It is bounded by the available bytes, never by a declared
+        // length.
         let mut step = want.saturating_sub(have).clamp(self.fetch, FETCH.max(have));
         self.fetch = FETCH.min(2 * self.fetch);
         match &mut self.origin {
@@ -346,7 +350,7 @@ mod tests {
                     assert_eq!(window.peek(size).unwrap(), &data[at..end], "{size} at {at}");
                     let reached = window.reach(size).unwrap();
                     assert!(reached.len() >= end - at && data[at..].starts_with(reached));
-                    // Some are not looked at.
+                    // Some are skipped unread.
                     let step = if number >> 62 == 3 { 2 * size } else { size };
                     window.skip(step as u64).unwrap();
                     at = data.len().min(at + step);

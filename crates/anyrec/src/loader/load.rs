@@ -1,4 +1,4 @@
-//! One batch: its numbers, its records, and what happens to those that cannot be read or decoded.
+//! One batch: its numbers, its records, and the handling of records that cannot be read or decoded.
 
 use super::plan::Plan;
 use crate::base::memory::check_available;
@@ -8,34 +8,34 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Before a batch of more records than this is planned, the files are asked whether they have them.
+/// Before a batch of more records than this is planned, the files are checked to contain them.
 const MANY: u64 = 1 << 16;
-/// And the lists about them, so many bytes a record, must find room.
+/// Memory per record for the batch's bookkeeping, which must be available.
 const PER_RECORD: usize = 256;
 
-/// What happens when a record cannot be read or decoded.
+/// What to do if a record cannot be read or decoded.
 ///
-/// Whatever is chosen, a batch without a single good record is an error, and so is running out of
-/// memory ([`ErrorKind::OutOfMemory`]), which says nothing about a record.
+/// With every choice, a batch without a single good record is an error. So is running out of memory
+/// ([`ErrorKind::OutOfMemory`]), which says nothing about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnError {
-    /// The batch is an error, and the loader stays before it: asking again tries it again.
+    /// Fail the batch. The loader stays before it: the next call tries it again.
     #[default]
     Raise,
-    /// The batch comes without it.
+    /// Leave the record out of the batch.
     Skip,
-    /// The next good record of the same batch (after the last comes the first) is there twice.
+    /// Repeat the next good record of the same batch (after the last comes the first) in its place.
     Replace,
-    /// What cannot be decoded is all zeros, with the label that it has. What cannot even be read is
-    /// an error, as with [`Raise`](OnError::Raise).
+    /// Fill a sample that cannot be decoded with zeros, and keep its label. A record that cannot be
+    /// read is an error, as with [`Raise`](OnError::Raise).
     Blank,
 }
 
-/// Turns each record into the sample that a batch holds, on the loader's threads.
+/// Turns each record into a sample of a batch, on the loader's threads.
 ///
-/// All samples have the same size. A batch of them is one buffer, ready to become a tensor. The crate
-/// `anyrec-image` implements this trait for images; give your own to
+/// All samples have the same size. A batch of them is one buffer, ready to become a tensor. The
+/// crate `anyrec-image` implements this trait for images; pass your own implementation to
 /// [`LoaderOptions::decode`](super::LoaderOptions::decode).
 ///
 /// ```
@@ -62,26 +62,26 @@ pub trait Decode: Send + Sync {
     /// The size of a sample in bytes, the same for every record.
     fn size(&self) -> usize;
 
-    /// Whether a record can be decoded as it is. If not, and its file does not say that its records have
-    /// headers, the record alone decides whether it begins with one of its format's
+    /// Whether a record can be decoded as it is. If not, and its file does not declare record
+    /// headers, the record alone decides whether it begins with a header of its format
     /// ([`Format::tags`](crate::format::Format::tags)).
     fn accepts(&self, _record: &[u8]) -> bool {
         true
     }
 
-    /// Makes a sample of a record's payload, which begins behind the header that the record's tags
-    /// describe. `into` has [`size`](Decode::size) bytes; their contents are unspecified, so write all
-    /// of them.
+    /// Decodes a record's payload, which begins after the header that the record's tags describe.
+    /// `into` has [`size`](Decode::size) bytes; their contents are unspecified, so write all of
+    /// them.
     ///
-    /// The result must depend on the arguments alone. Then it is the same for any number of threads
+    /// The result must depend only on the arguments. Then it is the same for any number of threads
     /// and ranks, and after a resume.
     ///
     /// # Errors
-    /// When the payload cannot be decoded; [`OnError`] decides what happens to the batch.
+    /// If the payload cannot be decoded; [`OnError`] decides what happens to the batch.
     fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()>;
 }
 
-/// One turn of a record, for those who decode at random.
+/// One occurrence of a record in a run, for random augmentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sample {
@@ -95,7 +95,7 @@ pub struct Sample {
     pub record: u64,
 }
 
-/// A batch as a loader gives it.
+/// A batch returned by a loader.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Loaded {
@@ -103,11 +103,11 @@ pub struct Loaded {
     pub records: Batch,
     /// Their numbers.
     pub indices: Vec<u64>,
-    /// Their labels, if they were asked for.
+    /// Their labels, if requested.
     pub labels: Option<Vec<Option<Label>>>,
-    /// With the labels: the ids of their image headers, their numbers where they have none.
+    /// With labels: the ids of their image headers, or their numbers if they have none.
     pub ids: Option<Vec<u64>>,
-    /// How many of them, at the end, only fill the last batch of an epoch up, see
+    /// How many records at the end only pad the last batch of an epoch, see
     /// [`Plan::fill`](super::Plan::fill).
     pub padding: u64,
 }
@@ -116,11 +116,11 @@ pub struct Loaded {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The epoch in which that was.
+    /// The epoch of the failure.
     pub epoch: u64,
     /// The record's number.
     pub record: u64,
-    /// Why.
+    /// The error.
     pub error: Error,
 }
 
@@ -138,23 +138,24 @@ pub(super) struct Job {
     pub on_error: OnError,
     pub labels: bool,
     pub decode: Option<Arc<dyn Decode>>,
-    /// For the batches that are given out.
+    /// For the batches returned to the caller.
     pub pool: BatchPool,
-    /// For the records that samples are made of: much smaller, and never given out.
+    /// For the records that samples are decoded from: much smaller, and never returned.
     pub scratch: BatchPool,
 }
 
-/// Records read for a batch, and what belongs to each where anybody asks for it.
+/// Records read for a batch, with their tags if requested.
 struct Read {
-    /// The places in the batch of those that are good, ascending, and which of `records` each is.
+    /// The places in the batch of the good records, ascending, each with its index in `records`.
     good: Vec<(usize, usize)>,
     records: Batch,
     tags: Vec<Tags>,
 }
 
 impl Job {
-    /// The batch of the step that begins at `consumed`, read by up to `threads` threads, and the
-    /// records that failed. An error once `stop` is set: nobody waits for the batch any more.
+    /// Loads the batch of the step that begins at `consumed` on up to `threads` threads, and
+    /// returns it with the records that failed. Fails once `stop` is set, because no one waits for
+    /// the batch then.
     pub fn load(
         &self,
         epoch: u64,
@@ -165,7 +166,7 @@ impl Job {
         let mut indices = Vec::new();
         let count = self.plan.count(consumed);
         if count > MANY {
-            // The plan is as long as the files say, and they may say too much.
+            // The plan is as long as the files claim, and they may claim too much.
             self.records.check_all()?;
             check_available(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(PER_RECORD))?;
         }
@@ -207,12 +208,12 @@ impl Job {
         Ok((Loaded { records, indices, labels, ids, padding }, failures))
     }
 
-    /// Whether a record that cannot be read is left out of its batch.
+    /// Whether an unreadable record is left out of its batch.
     fn leaves_out(&self) -> bool {
         matches!(self.on_error, OnError::Skip | OnError::Replace)
     }
 
-    /// Locates records, all of them unless some may be left out.
+    /// Locates records: all of them, unless some may be left out.
     fn locate(&self, numbers: &[u64], before: &Batch, threads: usize) -> Result<Fetch<'_>> {
         let on_bad = if self.leaves_out() { OnBad::Collect } else { OnBad::Fail };
         let fetch = engine::locate(&*self.records, numbers, threads, on_bad)?;
@@ -220,7 +221,7 @@ impl Job {
         Ok(fetch)
     }
 
-    /// Reads records, and their tags if they are wanted.
+    /// Reads records, and their tags if requested.
     fn read(&self, indices: &[u64], threads: usize, failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
         let mut read = Read { good: Vec::new(), records: self.pool.take(), tags: Vec::new() };
         for numbers in indices.chunks(engine::GROUP) {
@@ -244,7 +245,7 @@ impl Job {
         Ok(read)
     }
 
-    /// Makes samples of records, without copying those that lie in memory.
+    /// Decodes records into samples, without copying those that are in memory.
     fn decode(
         &self,
         decode: &dyn Decode,
@@ -298,7 +299,7 @@ impl Job {
         Ok(Read { good, records: samples, tags: all_tags })
     }
 
-    /// Which of `count` places of a batch hold which of the good records.
+    /// Which of the good records fills each of the `count` places of a batch.
     fn kept(&self, count: usize, good: &[(usize, usize)]) -> Vec<Kept> {
         let next = |place: usize| {
             let after = good.partition_point(|&(good, _)| good < place);
@@ -313,19 +314,20 @@ impl Job {
     }
 }
 
-/// The tags of a record to be decoded.
+/// The tags of a record to decode.
 fn tags_for(decode: &dyn Decode, place: Place<'_>, position: Position, record: &[u8]) -> Result<Tags> {
     let stored = place.tags(position, record)?;
     if stored.header_length > 0 || decode.accepts(record) {
         return Ok(stored);
     }
-    // One odd record in a file is enough that none is taken for an image record for sure; each alone
-    // still may be one.
+    // One odd record is enough for the file not to declare image headers. Each record by itself may
+    // still have one.
     let found = place.reader.format().tags(record);
     Ok(Tags { key: stored.key, label: stored.label.or(found.label), ..found })
 }
 
-/// A place of a batch, the place whose record it holds, and which of those read that is.
+/// A place of a batch, the place whose record fills it, and the index of that record among those
+/// read.
 struct Kept {
     place: usize,
     from: usize,

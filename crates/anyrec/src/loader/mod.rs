@@ -1,9 +1,9 @@
-//! Batches for training: which record comes when, and threads that read ahead.
+//! Batches for training: which record comes when, and threads that prefetch.
 //!
 //! * [`Permutation`] shuffles any number of records without a list of them.
-//! * [`Plan`] says which records a rank reads at which step: a pure function of (seed, epoch,
-//!   samples consumed), so that a run can go on anywhere, also with another number of ranks.
-//! * [`Loader`] reads a plan's batches from a [`RecordSet`] on threads of its own.
+//! * [`Plan`] determines which records a rank reads at which step: a pure function of (seed, epoch,
+//!   samples consumed), so that a run can resume anywhere, even with another number of ranks.
+//! * [`Loader`] reads a plan's batches from a [`RecordSet`] on its own threads.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -27,7 +27,7 @@
 //! let whole: Vec<_> = loader.batches().collect::<anyrec::Result<_>>()?;
 //! assert_eq!(whole.iter().map(|batch| batch.indices.len()).collect::<Vec<_>>(), [4, 4, 2]);
 //!
-//! // Stopped after the first batch, and gone on with elsewhere.
+//! // Stop after the first batch, and resume elsewhere.
 //! let mut stopped = Loader::new(dataset.clone(), plan.clone(), LoaderOptions::default())?;
 //! assert_eq!(stopped.next_batch()?.as_ref(), whole.first());
 //! let mut again = Loader::new(dataset, plan, LoaderOptions::default())?;
@@ -57,24 +57,25 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// How a [`Loader`] works. None of it changes which batches come, or their order.
+/// How a [`Loader`] works. None of these options changes the batches or their order.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct LoaderOptions {
-    /// Threads that read; 0 (the default) for as many as there are cores.
+    /// Number of threads that read; 0 (the default) means one per core.
     pub threads: usize,
-    /// Batches that may be read or being read ahead of the consumer; 0 (the default) for two a
-    /// thread.
+    /// Maximum number of batches read ahead of the consumer, including those being read; 0 (the
+    /// default) means two per thread.
     pub prefetch: usize,
-    /// Bytes that the batches read ahead may have together (default 1 GiB). The batch that the
-    /// consumer waits for is read however large it is; until the first batch is there, those being
-    /// read count for nothing.
+    /// Maximum total size of the prefetched batches in bytes (default 1 GiB). The batch that the
+    /// consumer waits for is read however large it is. Until the first batch is complete, batches
+    /// being read do not count.
     pub max_bytes: u64,
-    /// What happens when a record cannot be read or decoded.
+    /// What to do if a record cannot be read or decoded.
     pub on_error: OnError,
-    /// Whether batches come with labels and ids.
+    /// Whether batches include labels and ids.
     pub labels: bool,
-    /// Turns each record into a sample, on the loader's threads (`anyrec_image::Images` for images).
+    /// Turns each record into a sample, on the loader's threads (`anyrec_image::Images` for
+    /// images).
     pub decode: Option<Arc<dyn Decode>>,
 }
 
@@ -91,20 +92,21 @@ impl Default for LoaderOptions {
     }
 }
 
-/// Failures that are kept for the user to see; all are counted.
+/// Maximum number of failures kept for the caller; all are counted.
 const KEPT_FAILURES: usize = 100;
 
-/// Gives the batches of a plan, epoch after epoch, read ahead by threads.
+/// Returns the batches of a plan, epoch after epoch, prefetched by threads.
 ///
-/// Threads start when the first batch is asked for, and end with the epoch, with
-/// [`close`](Loader::close) and with the loader: a batch being read then is read to its end, no
-/// other is begun. In a forked child, a loader goes on where it was, with threads of its own.
+/// Threads start when the first batch is requested. They end with the epoch, with
+/// [`close`](Loader::close) and with the loader: batches being read are completed, and no other is
+/// started. In a forked child, a loader continues from the same place with its own threads.
 pub struct Loader {
     job: Arc<Job>,
     ahead: Ahead,
     epoch: u64,
     consumed: u64,
-    /// Whether a batch was given since the loader came to the epoch or was sent to a place in it.
+    /// Whether a batch was returned since the loader reached the epoch or was moved to a place in
+    /// it.
     begun: bool,
     run: Option<Run>,
     failed: u64,
@@ -112,10 +114,11 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader at the beginning of epoch 0. Nothing is read yet.
+    /// Creates a loader at the beginning of epoch 0. Nothing is read yet.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the plan was made for another number of records.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the plan was made for another number of
+    /// records.
     pub fn new(records: Arc<dyn RecordSet>, plan: Plan, options: LoaderOptions) -> Result<Loader> {
         let count = records.count()?;
         if plan.records() != count {
@@ -128,7 +131,7 @@ impl Loader {
         };
         let prefetch = if options.prefetch == 0 { threads.saturating_mul(2) } else { options.prefetch };
         let LoaderOptions { on_error, labels, decode, max_bytes, .. } = options;
-        // As many as wait, and those in the hands of threads and consumer.
+        // The waiting batches, plus those held by the threads and the consumer.
         let pool = BatchPool::new(prefetch.saturating_add(2));
         let scratch = BatchPool::new(threads);
         Ok(Loader {
@@ -148,24 +151,24 @@ impl Loader {
         &self.job.plan
     }
 
-    /// The epoch that is under way, or comes next.
+    /// The current epoch, or the next one.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Steps of the epoch that lie behind (of as many ranks as there are now).
+    /// Number of completed steps of the epoch (with the current number of ranks).
     pub fn step(&self) -> u64 {
         let plan = self.plan();
         plan.steps(0) - plan.steps(self.consumed)
     }
 
-    /// Batches that the epoch still has.
+    /// Number of batches left in the epoch.
     pub fn steps_left(&self) -> u64 {
         self.plan().steps(self.consumed)
     }
 
-    /// Where the loader is: after the last batch it gave, whatever was read ahead. After the last
-    /// batch of an epoch, that is the beginning of the next.
+    /// The loader's position: after the last batch it returned, whatever was prefetched. After the
+    /// last batch of an epoch, this is the beginning of the next.
     pub fn state(&self) -> State {
         if self.begun && self.steps_left() == 0 {
             return self.plan().state(self.epoch.saturating_add(1), 0);
@@ -173,10 +176,11 @@ impl Loader {
         self.plan().state(self.epoch, self.consumed)
     }
 
-    /// Goes to where a state was saved, with any number of ranks, and takes over its seed.
+    /// Moves to the position of a saved state, with any number of ranks, and adopts its seed.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the state is of other records or another
+    /// order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mut plan = self.plan().clone();
         plan.resume(state)?;
@@ -186,14 +190,14 @@ impl Loader {
         Ok(())
     }
 
-    /// Goes to the beginning of an epoch. A place in it that was resumed or set and not yet gone on
-    /// from is kept, so that this may be called before every epoch.
+    /// Moves to the beginning of an epoch. A position in that epoch that was resumed or set and not
+    /// yet used is kept, so that this may be called before every epoch.
     pub fn set_epoch(&mut self, epoch: u64) {
         let consumed = if self.begun || epoch != self.epoch { 0 } else { self.consumed };
         self.go_to(epoch, consumed);
     }
 
-    /// Goes to a step of the epoch that is under way or comes next.
+    /// Moves to a step of the current or next epoch.
     pub fn set_step(&mut self, step: u64) {
         self.go_to(self.epoch, self.plan().consumed(step));
     }
@@ -203,18 +207,19 @@ impl Loader {
         (self.epoch, self.consumed, self.begun) = (epoch, consumed, false);
     }
 
-    /// Begins an iteration: with the place that was resumed or set, else with the next epoch if a
-    /// batch of this one was given, whether it was the last or not.
+    /// Begins an iteration: at the position that was resumed or set; otherwise at the next epoch if
+    /// a batch of this one was returned, whether or not it was the last.
     pub fn begin(&mut self) {
         if self.begun {
             self.go_to(self.epoch.saturating_add(1), 0);
         }
     }
 
-    /// The next batch of the epoch; `None` once at its end, and the next call begins the next epoch.
+    /// The next batch of the epoch; `None` once at its end. The call after that begins the next
+    /// epoch.
     ///
     /// # Errors
-    /// What [`OnError`] says. The loader is then still before that batch.
+    /// According to [`OnError`]. The loader then stays before that batch.
     pub fn next_batch(&mut self) -> Result<Option<Loaded>> {
         loop {
             if let Poll::Ready(next) = self.poll(None)? {
@@ -223,10 +228,11 @@ impl Loader {
         }
     }
 
-    /// [`next_batch`](Loader::next_batch), for so long: then `Pending`, and nothing has changed.
+    /// Same as [`next_batch`](Loader::next_batch), with a timeout: then `Pending`, and nothing has
+    /// changed.
     ///
     /// # Errors
-    /// As [`next_batch`](Loader::next_batch).
+    /// Same as [`next_batch`](Loader::next_batch).
     pub fn next_batch_within(&mut self, time: Duration) -> Result<Poll<Option<Loaded>>> {
         self.poll(Instant::now().checked_add(time))
     }
@@ -249,7 +255,7 @@ impl Loader {
         Ok(Poll::Ready(Some(loaded)))
     }
 
-    /// The threads at work, started if there are none in this process.
+    /// The running threads, started if there are none in this process.
     fn running(&mut self) -> Result<&Run> {
         let run = match self.run.take() {
             Some(run) if run.is_ours() => run,
@@ -258,7 +264,7 @@ impl Loader {
         Ok(self.run.insert(run))
     }
 
-    /// The batches of the epoch that [`begin`](Loader::begin) begins. An error is the last item:
+    /// The batches of the epoch that [`begin`](Loader::begin) begins. An error is the last item;
     /// [`next_batch`](Loader::next_batch) tries the same batch again.
     pub fn batches(&mut self) -> impl Iterator<Item = Result<Loaded>> {
         self.begin();
@@ -270,23 +276,23 @@ impl Loader {
         })
     }
 
-    /// How many records could not be read or decoded and were skipped or replaced.
+    /// Number of records that could not be read or decoded and were skipped or replaced.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// The first hundred of them.
+    /// The first hundred failures.
     pub fn failures(&self) -> &[Arc<Failure>] {
         &self.failures
     }
 
-    /// Takes batches back when they are done with, so that their memory is used again.
+    /// The pool that takes back batches no longer in use, so that their memory is reused.
     pub fn pool(&self) -> &BatchPool {
         &self.job.pool
     }
 
-    /// Ends the threads and forgets what was read ahead. The place stays: the next batch asked for
-    /// is the one that would have come.
+    /// Ends the threads and discards what was prefetched. The position is kept: the next batch is
+    /// the one that would have come.
     pub fn close(&mut self) {
         self.run = None;
     }

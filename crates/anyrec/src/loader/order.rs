@@ -17,15 +17,15 @@ pub enum Shuffle {
     /// In the order of their numbers.
     #[default]
     None,
-    /// Every order is as likely as every other.
+    /// Every order is equally likely.
     Full,
     /// Blocks of `block` consecutive records are shuffled, then the records of `window` blocks at a
-    /// time: for disks and stores on which nearby reads are much faster. The block boundaries move
-    /// from epoch to epoch, so that the same records do not always travel together.
+    /// time. For disks and stores on which nearby reads are much faster. The block boundaries move
+    /// from epoch to epoch, so that the same records are not always grouped together.
     Blocks {
-        /// Records in a block.
+        /// Number of records in a block.
         block: u64,
-        /// Blocks in a window.
+        /// Number of blocks in a window.
         window: u64,
     },
 }
@@ -42,18 +42,18 @@ impl fmt::Display for Shuffle {
     }
 }
 
-/// A number that depends on all bits of a seed and of what it is used for.
+/// Derives a number that depends on all bits of the seed and of its purpose.
 fn derive(seed: u64, purpose: u64) -> u64 {
     mix(mix(seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(purpose))
 }
 
-/// Records `0..count`, gone through again and again; every pass has an order of its own.
+/// Records `0..count`, repeated in passes; every pass has its own order.
 #[derive(Debug, Clone)]
 struct Passes {
     count: u64,
     seed: u64,
     shuffle: Shuffle,
-    /// The pass asked for last: neighbours in an order are asked for one after the other, and making
+    /// The last requested pass. Neighbours in an order are requested consecutively, and deriving
     /// keys takes longer than using them.
     pass: Pass,
 }
@@ -64,9 +64,9 @@ struct Pass {
     key: u64,
     /// The order of the records, or of the blocks.
     outer: Permutation,
-    /// Blocks: how far all record numbers are shifted round.
+    /// Blocks: the rotation of all record numbers.
     shift: u64,
-    /// Blocks: the places of the window asked for last, and the order within it.
+    /// Blocks: the places of the last requested window, and the order within it.
     window: Range<u64>,
     within: Permutation,
 }
@@ -76,7 +76,7 @@ impl Passes {
         Passes { count, seed, shuffle, pass: Pass::new(pass, count, seed, shuffle) }
     }
 
-    /// The record at `place` (below the count) of a pass.
+    /// The record at `place` (less than the count) of a pass.
     fn get(&mut self, pass: u64, place: u64) -> u64 {
         if self.pass.number != pass {
             self.pass = Pass::new(pass, self.count, self.seed, self.shuffle);
@@ -102,9 +102,9 @@ impl Pass {
         Pass { number, key, outer, shift, window: 0..0, within }
     }
 
-    /// Whole blocks change places; what is left over at the end is a short block that stays in the
-    /// last window. Then all numbers are shifted round by an amount of the pass, so that neither the
-    /// left-over records nor the block boundaries are those of the pass before.
+    /// Complete blocks are permuted; the remainder at the end is a short block that stays in the
+    /// last window. Then all numbers are rotated by an amount that depends on the pass, so that
+    /// neither the remaining records nor the block boundaries are those of the previous pass.
     fn in_blocks(&mut self, count: u64, block: u64, window: u64, place: u64) -> u64 {
         if !self.window.contains(&place) {
             let size = block.saturating_mul(window).min(count);
@@ -119,12 +119,12 @@ impl Pass {
     }
 }
 
-/// The order of all epochs: of one set of records, or of several mixed.
+/// The order of all epochs, for one set of records or a mixture of several.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub seed: u64,
     pub shuffle: Shuffle,
-    /// Samples in an epoch.
+    /// Number of samples in an epoch.
     pub samples: u64,
     parts: Parts,
 }
@@ -135,23 +135,24 @@ enum Parts {
     Mixed(Arc<Mixture>),
 }
 
-/// Several sets of records, numbered through, and how often each has its turn.
+/// Several sets of records, numbered consecutively, and the number of turns of each.
 ///
-/// Samples come in rounds of [`ROUND`]; of each round, part `i` has exactly `turns[i]`, so how often
-/// it had its turn before any sample is a multiplication.
+/// Samples come in rounds of [`ROUND`]. In each round, part `i` has exactly `turns[i]` samples, so
+/// the number of its turns before any sample is a multiplication.
 #[derive(Debug)]
 struct Mixture {
-    /// Number of the first record, number of records, turns in a round; of each part.
+    /// For each part: number of the first record, number of records, turns per round.
     parts: Vec<(u64, u64, u64)>,
-    /// For each place in a round: whose turn it is, and that part's how manieth of the round.
+    /// For each place in a round: the part whose turn it is, and the index of that turn among the
+    /// part's turns in the round.
     turns: Vec<(usize, u64)>,
 }
 
-/// Samples in a round of a mixture: weights are kept to this precision.
+/// Number of samples in a round of a mixture, which is the precision of the weights.
 const ROUND: u64 = 1 << 14;
 
-/// Turns of a mixture that are shuffled with each other: a round has them in even proportions
-/// everywhere, so that no more is needed to leave nothing of their order.
+/// Number of turns of a mixture that are shuffled together. A round has even proportions
+/// everywhere, so this is enough to hide the regular order of the turns.
 const WINDOW: u64 = 64;
 
 impl Mixture {
@@ -163,14 +164,14 @@ impl Mixture {
         }
         if let Some((count, weight)) = parts.iter().find(bad) {
             return Err(Error::invalid(format!(
-                "a part of a mixture has records and a weight above 0, not {count} records and the weight {weight}"
+                "a part of a mixture needs records and a weight above 0, found {count} records and weight {weight}"
             )));
         }
         if parts.len() as u64 > ROUND / 16 {
             return Err(Error::invalid(format!("a mixture has at most {} parts", ROUND / 16)));
         }
-        // The turn goes to the part that is furthest behind its share; its next turn is then due one
-        // share later. So each part's turns lie as evenly as the others let them.
+        // The turn goes to the part that is furthest behind its share. Its next turn is due one
+        // share later. Each part's turns are therefore as evenly spaced as the others allow.
         let mut credit = vec![0.0; parts.len()];
         let mut taken = vec![0u64; parts.len()];
         let mut turns = Vec::new();
@@ -197,25 +198,26 @@ impl Mixture {
             numbered.push((start, *count, turns));
             start = start
                 .checked_add(*count)
-                .ok_or_else(|| Error::invalid("a mixture has less than 2^64 records"))?;
+                .ok_or_else(|| Error::invalid("a mixture must have less than 2^64 records"))?;
         }
         Ok(Mixture { parts: numbered, turns })
     }
 }
 
 impl Order {
-    /// The order of `count` records; an epoch has each once.
+    /// The order of `count` records; an epoch contains each once.
     pub fn of_one(count: u64, seed: u64, shuffle: Shuffle) -> Order {
         Order { seed, shuffle, samples: count, parts: Parts::One }
     }
 
-    /// The order of several sets of records, each with its count and weight, numbered through.
+    /// The order of several sets of records, each with its count and weight, numbered
+    /// consecutively.
     pub fn of_mixture(parts: &[(u64, f64)], samples: u64, seed: u64, shuffle: Shuffle) -> Result<Order> {
         let mixture = Mixture::new(parts)?;
         Ok(Order { seed, shuffle, samples, parts: Parts::Mixed(Arc::new(mixture)) })
     }
 
-    /// Number of records, used in an epoch or not.
+    /// Number of records, whether used in an epoch or not.
     pub fn records(&self) -> u64 {
         match &self.parts {
             Parts::One => self.samples,
@@ -223,7 +225,7 @@ impl Order {
         }
     }
 
-    /// The records at `places` of an epoch, appended to `numbers`.
+    /// Appends the records at `places` of an epoch to `numbers`.
     pub fn fill(&self, epoch: u64, places: impl Iterator<Item = u64>, numbers: &mut Vec<u64>) {
         match &self.parts {
             Parts::One => {
@@ -232,7 +234,7 @@ impl Order {
             }
             Parts::Mixed(mixture) => {
                 let mut walk = MixtureWalk::new(mixture, self);
-                // Epochs follow each other: a part goes on where the epoch before left it.
+                // Epochs are consecutive: a part continues where the previous epoch left it.
                 let before = epoch.wrapping_mul(self.samples);
                 numbers.extend(places.map(|place| walk.get(before.wrapping_add(place))));
             }
@@ -240,13 +242,13 @@ impl Order {
     }
 }
 
-/// The parts of a mixture, each going through its records again and again.
+/// The parts of a mixture, each repeating its records.
 struct MixtureWalk<'a> {
     mixture: &'a Mixture,
     passes: Vec<Passes>,
-    /// What the turns of a window are shuffled by; nothing where they come in order.
+    /// The seed for shuffling the turns of a window; `None` if they come in order.
     seed: Option<u64>,
-    /// The window asked for last, and its turns.
+    /// The last requested window, and its turns.
     window: u64,
     turns: Vec<(usize, u64)>,
 }
@@ -266,7 +268,7 @@ impl<'a> MixtureWalk<'a> {
         }
     }
 
-    /// The record of sample number `sample` since the first epoch.
+    /// The record of sample number `sample`, counted from the first epoch.
     fn get(&mut self, sample: u64) -> u64 {
         let round = sample / ROUND;
         let (part, nth) = self.turn(sample);
@@ -279,7 +281,7 @@ impl<'a> MixtureWalk<'a> {
         }
     }
 
-    /// Whose turn it is, and that part's how manieth of the round.
+    /// The part whose turn it is, and the index of that turn among the part's turns in the round.
     fn turn(&mut self, sample: u64) -> (usize, u64) {
         let of_round = |place: u64| {
             let place = usize::try_from(place % ROUND).unwrap_or(0);
@@ -291,7 +293,8 @@ impl<'a> MixtureWalk<'a> {
             let first = window * WINDOW;
             let in_order: Vec<(usize, u64)> = (0..WINDOW).map(|place| of_round(first + place)).collect();
             let shuffle = Permutation::new(WINDOW, derive(seed, window));
-            // Parts change places; a part's turns keep their order, so that its passes do not mix.
+            // Parts are permuted, but a part's turns keep their order, so that its passes do not
+            // mix.
             let mut left = in_order.clone();
             let parts =
                 (0..WINDOW).filter_map(|place| in_order.get(usize::try_from(shuffle.get(place)).ok()?));

@@ -1,14 +1,14 @@
 //! A keyed permutation of `0..count`, computed per index.
 //!
-//! Shuffling a list of indices takes memory and time in proportion to the list; this takes none.
-//! The numbers of the smallest power of two that holds `count` are permuted by rounds of steps that
-//! can each be undone: add a key, multiply by an odd key (low bits reach the high ones), and fold
-//! the high half onto the low one (high bits reach the low ones). A result outside `0..count` goes
-//! through the rounds again until it falls inside: the domain is less than twice too large, so that
-//! takes under two passes on average (more for a handful of records). Every index is reached exactly
-//! once, whatever the count.
+//! Shuffling a list of indices takes memory and time proportional to the list; this takes none. The
+//! numbers below the smallest power of two that holds `count` are permuted by rounds of invertible
+//! steps: add a key, multiply by an odd key (low bits affect high ones), and fold the high half
+//! onto the low one (high bits affect low ones). A result outside `0..count` goes through the
+//! rounds again until it is inside. The domain is less than twice too large, so this takes fewer
+//! than two passes on average (more for a handful of records). Every index is reached exactly once,
+//! whatever the count.
 //!
-//! This shuffles; it does not keep secrets.
+//! This is for shuffling; it is not cryptographically secure.
 
 use crate::base::splitmix::{STEP, mix};
 
@@ -23,16 +23,16 @@ use crate::base::splitmix::{STEP, mix};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permutation {
     count: u64,
-    /// The domain's numbers have these bits.
+    /// The bits of the domain's numbers.
     mask: u64,
     /// Half of the domain's bits, rounded up.
     half: u32,
-    /// What each round adds, and what it multiplies by.
+    /// The addend and the multiplier of each round.
     keys: [(u64, u64); ROUNDS],
 }
 
-/// Three rounds let every bit of the index reach every bit of the result; the rest serve small
-/// domains, whose few bits mix slowly.
+/// After three rounds, every bit of the index affects every bit of the result. The others are for
+/// small domains, whose few bits mix slowly.
 const ROUNDS: usize = 6;
 
 /// A handful of records is permuted in a larger domain: two or three bits have too few keys to make
@@ -52,7 +52,7 @@ impl Permutation {
         Permutation { count, mask: u64::MAX >> (u64::BITS - bits), half: bits.div_ceil(2), keys }
     }
 
-    /// Where `index` goes. An index that is not below `count` stays where it is.
+    /// The image of `index`. An index that is not less than `count` is returned unchanged.
     pub fn get(&self, index: u64) -> u64 {
         if index >= self.count {
             return index;
@@ -80,7 +80,7 @@ mod tests {
     use std::collections::HashMap;
 
     /// Chi-squared of counts that should all be equal, as a distance from its mean in standard
-    /// deviations: above 5 in about one of a million cases.
+    /// deviations: above 5 in about one in a million cases.
     fn excess(seen: &[u64]) -> f64 {
         let expected = seen.iter().sum::<u64>() as f64 / seen.len() as f64;
         let chi: f64 = seen.iter().map(|&seen| (seen as f64 - expected).powi(2) / expected).sum();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn stretches_of_the_order_are_spread_over_all_records() {
-        // Where 1000 indices in a row go, and where 1000 with a power of two between them go.
+        // The images of 1000 consecutive indices, and of 1000 indices a power of two apart.
         for count in [100_000u64, 2_000_000, 1_000_000_000_000] {
             for stride in [1, 64, 1 << 10] {
                 for seed in 0..20 {

@@ -1,9 +1,9 @@
-//! Which records a rank reads at which step.
+//! Determines which records a rank reads at which step.
 //!
-//! The order of an epoch is one global sequence of samples, given by the seed and the epoch alone.
-//! A step takes the next `batch_size * world` of them, and rank `r` the `r`-th share. How far the
-//! epoch has come is therefore one number, the samples consumed by all ranks together: it means the
-//! same for any number of ranks and any batch size, so that either can change on resume.
+//! The order of an epoch is one global sequence of samples, determined by the seed and the epoch
+//! alone. A step takes the next `batch_size * world` of them, and rank `r` takes the `r`-th share.
+//! The progress of an epoch is therefore one number: the samples consumed by all ranks together. It
+//! means the same for any number of ranks and any batch size, so that either can change on resume.
 
 use super::order::{Order, Shuffle};
 use crate::base::{Error, Result};
@@ -12,19 +12,19 @@ use crate::base::{Error, Result};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlanOptions {
-    /// Records in a batch of one rank. Default 1.
+    /// Number of records in a batch of one rank. Default 1.
     pub batch_size: u64,
     /// How an epoch is shuffled. Default: not at all.
     pub shuffle: Shuffle,
-    /// Chooses the order.
+    /// Determines the order.
     pub seed: u64,
-    /// This process among those that train together.
+    /// The index of this process among those that train together.
     pub rank: u64,
-    /// How many processes train together. Default 1.
+    /// Number of processes that train together. Default 1.
     pub world: u64,
-    /// Whether the samples at the end that do not fill a batch on every rank are left out (default
-    /// false). Otherwise the last batch is smaller, the same on every rank: where the samples do not
-    /// divide evenly, the first ones of the epoch fill it up (see [`Plan::fill`]).
+    /// Whether to drop the samples at the end that do not fill a batch on every rank (default
+    /// false). Otherwise the last batch is smaller, with the same size on every rank: if the
+    /// samples do not divide evenly, the first ones of the epoch pad it (see [`Plan::fill`]).
     pub drop_last: bool,
 }
 
@@ -34,19 +34,19 @@ impl Default for PlanOptions {
     }
 }
 
-/// Where a run is: small plain data, for a checkpoint.
+/// The position of a run: small plain data, for a checkpoint.
 ///
-/// It says nothing about ranks, batch size or threads, which may differ on resume.
+/// It does not depend on ranks, batch size or threads, which may differ on resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct State {
-    /// Chose the order.
+    /// The seed of the order.
     pub seed: u64,
-    /// The epoch that is under way or comes next.
+    /// The current epoch, or the next one.
     pub epoch: u64,
-    /// Samples of the epoch that all ranks together have consumed.
+    /// Number of samples of the epoch consumed by all ranks together.
     pub consumed: u64,
-    /// What is being read in which order, in words: resuming with another is an error.
+    /// A description of the records and their order. Resuming with another one is an error.
     pub order: String,
 }
 
@@ -59,7 +59,7 @@ impl State {
 
 /// Which records come when: a pure function of (seed, epoch, samples consumed).
 ///
-/// A plan holds no list of indices; asking for a batch takes time and memory in proportion to the
+/// A plan holds no list of indices. Computing a batch takes time and memory proportional to the
 /// batch, wherever in the epoch it is.
 ///
 /// ```
@@ -92,22 +92,22 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for `count` records, each once an epoch.
+    /// The plan for `count` records, each once per epoch.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for invalid settings.
     pub fn new(count: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_one(count, options.seed, options.shuffle), options)
     }
 
-    /// The plan for several sets of records, given as (count, weight) and numbered through.
+    /// The plan for several sets of records, given as (count, weight) and numbered consecutively.
     ///
-    /// Each set has its weight's share of every 16384 samples, to a precision of one in 16384. It is
-    /// gone through again and again, in a new order each time, on and on through the epochs; an
-    /// epoch has `samples` samples.
+    /// Each set has its weight's share of every 16384 samples, to a precision of one in 16384. A
+    /// set is repeated in a new order each time, continuing across epochs; an epoch has `samples`
+    /// samples.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense: an empty set, a
+    /// [`Invalid`](crate::ErrorKind::Invalid) for invalid settings, such as an empty set or a
     /// weight that is not above 0.
     pub fn mix(parts: &[(u64, f64)], samples: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_mixture(parts, samples, options.seed, options.shuffle)?, options)
@@ -131,7 +131,7 @@ impl Plan {
         Ok(Plan { order, batch_size, rank, world, drop_last })
     }
 
-    /// Samples in an epoch.
+    /// Number of samples in an epoch.
     pub fn samples(&self) -> u64 {
         self.order.samples
     }
@@ -146,24 +146,24 @@ impl Plan {
         self.order.seed
     }
 
-    /// How many steps (batches of this rank) an epoch still has after `consumed` samples.
+    /// Number of steps (batches of this rank) left in an epoch after `consumed` samples.
     pub fn steps(&self, consumed: u64) -> u64 {
         let left = self.samples().saturating_sub(consumed);
         let step = self.batch_size * self.world;
         if self.drop_last { left / step } else { left.div_ceil(step) }
     }
 
-    /// Samples consumed after `step` whole steps from the beginning of an epoch.
+    /// Number of samples consumed after `step` complete steps from the beginning of an epoch.
     pub fn consumed(&self, step: u64) -> u64 {
         step.saturating_mul(self.batch_size * self.world).min(self.samples())
     }
 
-    /// Samples consumed after the step that begins at `consumed`.
+    /// Number of samples consumed after the step that begins at `consumed`.
     pub fn after(&self, consumed: u64) -> u64 {
         consumed.saturating_add(self.share(consumed) * self.world).min(self.samples())
     }
 
-    /// Records in a batch of every rank, in the step that begins at `consumed`.
+    /// Number of records in a batch of every rank, in the step that begins at `consumed`.
     fn share(&self, consumed: u64) -> u64 {
         if self.steps(consumed) == 0 {
             return 0;
@@ -171,20 +171,22 @@ impl Plan {
         (self.samples() - consumed).div_ceil(self.world).min(self.batch_size)
     }
 
-    /// Records in this rank's batch, in the step that begins at `consumed`.
+    /// Number of records in this rank's batch, in the step that begins at `consumed`.
     pub(super) fn count(&self, consumed: u64) -> u64 {
         self.share(consumed)
     }
 
     /// The place in the epoch's order of this rank's first sample, in the step that begins at
-    /// `consumed`; the batch's others follow it. Places past the end are the epoch's first again.
+    /// `consumed`; the others of the batch follow it. Places past the end wrap around to the
+    /// epoch's first.
     pub fn first(&self, consumed: u64) -> u64 {
         consumed.saturating_add(self.rank * self.share(consumed))
     }
 
-    /// Appends the record numbers of this rank's batch in the step that begins at `consumed`; says
-    /// how many of them, at its end, only fill it up (they are the epoch's first ones again, so that
-    /// all ranks have as many: training may use them, an evaluation should leave them out).
+    /// Appends the record numbers of this rank's batch in the step that begins at `consumed`.
+    /// Returns how many of them, at its end, are padding. Padding repeats the epoch's first
+    /// records, so that all ranks have equally many: training may use it, an evaluation should
+    /// ignore it.
     ///
     /// Appends nothing at the end of the epoch.
     pub fn fill(&self, epoch: u64, consumed: u64, numbers: &mut Vec<u64>) -> u64 {
@@ -205,15 +207,16 @@ impl Plan {
         State { seed: self.seed(), epoch, consumed, order: self.order.to_string() }
     }
 
-    /// Takes over the seed of a state.
+    /// Adopts the seed of a state.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the state is of other records or another
+    /// order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mine = self.order.to_string();
         if state.order != mine || state.consumed > self.samples() {
             let found = format!("{mine}, after {} samples", state.consumed);
-            return Err(Error::invalid("the state does not fit this data")
+            return Err(Error::invalid("the state does not match this data")
                 .expected_found(&state.order, found)
                 .with_hint("resume with the data, shuffle and block that the state was saved with"));
         }

@@ -1,9 +1,9 @@
 //! Threads that load the batches of (the rest of) an epoch ahead of the consumer.
 //!
-//! Each thread claims the next step, works out its record numbers and reads its batch by itself;
-//! the lock is held to claim and to hand over, never while reading. The consumer takes the batches
-//! in the order of their steps, whichever thread was first. When fewer steps are left than there are
-//! threads, those without one help with the others'.
+//! Each thread claims the next step, computes its record numbers and reads its batch on its own.
+//! The lock is held to claim and to hand over, never while reading. The consumer takes the batches
+//! in step order, whichever thread finished first. When fewer steps are left than there are
+//! threads, idle threads help with the remaining ones.
 
 use super::load::{Failure, Job, Loaded};
 use crate::base::Result;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a thread hands over for a step.
+/// The result of a thread for a step.
 type Outcome = Result<(Loaded, Vec<Failure>)>;
 
 /// How far ahead of the consumer the threads may be.
@@ -29,7 +29,7 @@ pub(super) struct Ahead {
 pub(super) struct Run {
     shared: Arc<Shared>,
     threads: Vec<Thread>,
-    /// Threads are not carried over by a fork.
+    /// Threads do not survive a fork.
     process: u32,
 }
 
@@ -37,15 +37,15 @@ struct Shared {
     job: Arc<Job>,
     ahead: Ahead,
     epoch: u64,
-    /// Samples consumed before each step are these and the steps' own.
+    /// Number of samples consumed before the first step.
     begin: u64,
     steps: u64,
     progress: Mutex<Progress>,
-    /// Told when there may be room for another claim.
+    /// Signalled when there may be room for another claim.
     room: Condvar,
-    /// Told when a batch is there.
+    /// Signalled when a batch is ready.
     ready: Condvar,
-    /// Set with `progress` locked, so that nobody begins to wait meanwhile.
+    /// Set while `progress` is locked, so that no thread begins to wait in between.
     stop: AtomicBool,
 }
 
@@ -54,14 +54,14 @@ struct Progress {
     claimed: u64,
     delivered: u64,
     waiting: BTreeMap<u64, Outcome>,
-    /// Bytes of the batches that wait.
+    /// Total size of the waiting batches.
     bytes: u64,
-    /// Bytes of the largest batch so far: what one being read is taken for.
+    /// Size of the largest batch so far, the estimate for a batch being read.
     largest: u64,
 }
 
 impl Run {
-    /// Starts threads for the steps of an epoch from `begin` samples on.
+    /// Starts threads for the steps of an epoch after `begin` samples.
     pub fn start(job: Arc<Job>, ahead: Ahead, epoch: u64, begin: u64) -> Result<Run> {
         let steps = job.plan.steps(begin);
         let shared = Arc::new(Shared {
@@ -88,7 +88,7 @@ impl Run {
         self.process == generation()
     }
 
-    /// The next batch: `None` when it is not there by the deadline.
+    /// The next batch; `None` if it is not ready by the deadline.
     pub fn next(&self, deadline: Option<Instant>) -> Option<Outcome> {
         let mut progress = self.shared.lock();
         loop {
@@ -114,7 +114,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if !self.is_ours() {
-            // The lock's memory is here, but whoever holds it is not.
+            // The lock's memory exists in this process, but the thread that holds it does not.
             return;
         }
         let progress = self.shared.lock();
@@ -130,7 +130,7 @@ impl Shared {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does: claims steps and loads them, until there is no more to do.
+    /// The work of a thread: claims steps and loads them until none is left.
     fn work(&self) {
         while let Some((step, threads)) = self.claim() {
             let plan = &self.job.plan;
@@ -147,7 +147,7 @@ impl Shared {
     }
 
     /// The next step, once there is room for its batch, and how many threads may work on it; `None`
-    /// when there is nothing more to do.
+    /// if there is nothing more to do.
     fn claim(&self) -> Option<(u64, usize)> {
         let mut progress = self.lock();
         loop {
@@ -178,7 +178,7 @@ fn size(outcome: &Outcome) -> u64 {
     outcome.as_ref().map_or(0, |(loaded, _)| loaded.records.buffer().len() as u64)
 }
 
-/// How many threads may work on a step when so many are left: those without a step help.
+/// Number of threads that may work on a step when this many are left: idle threads help.
 fn threads_for(steps_left: u64, threads: usize) -> usize {
     let left = usize::try_from(steps_left).unwrap_or(usize::MAX);
     (threads / left.max(1)).max(1)

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes in memory behind positional reads, of which number `fail_at` (from 0) and all later ones
-/// fail as a broken disk does.
+/// Bytes in memory behind positional reads. Read number `fail_at` (from 0) and all later ones fail
+/// like a broken disk.
 #[derive(Debug)]
 pub struct FaultySource {
     inner: MemorySource,
@@ -16,12 +16,12 @@ pub struct FaultySource {
 }
 
 impl FaultySource {
-    /// A source over `data` whose read number `fail_at` fails; `u64::MAX` never does.
+    /// A source over `data` whose read number `fail_at` fails; with `u64::MAX` none does.
     pub fn new(data: impl Into<Bytes>, fail_at: u64) -> Self {
         FaultySource { inner: MemorySource::new("faulty", data), fail_at, reads: AtomicU64::new(0) }
     }
 
-    /// Reads asked for so far.
+    /// Number of reads so far.
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
-//! Checks that hold for every format (feature `testkit`).
+//! Checks that apply to every format (feature `testkit`).
 //!
 //! The tests of this crate and the fuzz targets run them over [`FORMATS`](crate::format::FORMATS);
-//! a format kept elsewhere can run them too. A broken promise comes back as a sentence, so that
-//! the caller decides how to fail.
+//! a format defined elsewhere can run them too. A violation is returned as a sentence, so that the
+//! caller decides how to fail.
 
 mod faults;
 mod roads;

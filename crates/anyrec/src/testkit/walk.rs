@@ -1,4 +1,4 @@
-//! Walking a scan and holding it to its promises.
+//! Walks a scan and checks its guarantees.
 
 use crate::base::{Error, Position, PositionList};
 use crate::format::{Content, Damage, Event, Format, Integrity, Notice, OpenOptions, RecordReader};
@@ -10,33 +10,33 @@ use std::fmt;
 pub struct Walk {
     /// The records.
     pub records: Vec<WalkedRecord>,
-    /// What the metadata says.
+    /// The contents of the metadata.
     pub contents: Vec<Content>,
     /// The damage.
     pub damage: Vec<Damage>,
     /// The notices.
     pub notices: Vec<Notice>,
-    /// Bytes of records, metadata and damage.
+    /// Number of bytes in records, metadata and damage.
     pub bytes: (u64, u64, u64),
 }
 
-/// A record met on a walk.
+/// A record found on a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkedRecord {
-    /// Where.
+    /// Its position.
     pub position: Position,
     /// Its bytes.
     pub data: Vec<u8>,
-    /// What its checksum says.
+    /// The result of checking its checksum.
     pub checksum: Option<bool>,
 }
 
-/// Why a walk did not come to its end.
+/// Why a walk did not reach the end.
 #[derive(Debug)]
 pub enum WalkError {
-    /// The scan itself gave up: a failing read, a limit, a transformer it does not know.
+    /// The scan itself failed: a failing read, a limit, an unknown transformer.
     Scan(Error),
-    /// The scan broke a promise, as a sentence.
+    /// The scan violated a guarantee, as a sentence.
     Promise(String),
 }
 
@@ -50,18 +50,18 @@ impl fmt::Display for WalkError {
 }
 
 impl Walk {
-    /// The records' bytes alone.
+    /// Only the records' bytes.
     pub fn data(&self) -> Vec<&[u8]> {
         self.records.iter().map(|record| &record.data[..]).collect()
     }
 }
 
-/// Scans to the end, checking the promises of [`Scan`](crate::format::Scan): events follow each
-/// other without gap or overlap from byte 0 to `length` (where that is known), every event
-/// advances or belongs to the frame before it, positions increase, and `End` stays `End`.
+/// Scans to the end and checks the guarantees of [`Scan`](crate::format::Scan): events are
+/// contiguous without gap or overlap from byte 0 to `length` (if known), every event advances or
+/// belongs to the frame before it, positions increase, and `End` stays `End`.
 ///
 /// # Errors
-/// The broken promise, or the scan's own error.
+/// The violated guarantee, or the scan's own error.
 pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Result<Walk, WalkError> {
     let broken = |promise: String| Err(WalkError::Promise(promise));
     let length = window.remaining();
@@ -77,7 +77,8 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
                 positions
                     .push(record.position)
                     .map_err(|error| WalkError::Promise(format!("record at {at}: {error}")))?;
-                // A frame's bytes are the first record's; a frame of an empty record may have none.
+                // A frame's bytes belong to its first record; a frame of an empty record may have
+                // none.
                 if record.position.item > 0 && !record.span.is_empty() {
                     return broken(format!("record {:?} has the span {:?}", record.position, record.span));
                 }
@@ -126,7 +127,7 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
         }
         idle = if span.end == at { idle + 1 } else { 0 };
         if idle > 64 {
-            return broken(format!("the scan stands still at byte {at}"));
+            return broken(format!("the scan makes no progress at byte {at}"));
         }
         at = span.end;
     }
@@ -140,8 +141,8 @@ pub fn walk(format: &dyn Format, window: Window, options: &OpenOptions) -> Resul
     }
 }
 
-/// Holds a reader against what the scan of the same, sound file yielded: count, positions, single
-/// reads, batches in any order with repeats, and refusal of numbers past the end.
+/// Checks a reader against the scan of the same, sound file: count, positions, single reads,
+/// batches in any order with repeats, and rejection of numbers past the end.
 ///
 /// # Errors
 /// The difference, as a sentence.

@@ -103,8 +103,8 @@ fn replacement_that_fails_in_the_middle_is_said_and_can_be_finished() {
         assert_eq!(refused.kind(), ErrorKind::Stale);
         assert_eq!(
             refused.message(),
-            "the replacement of this file and those that belong to it was interrupted: \
-             in place are none; still to come are x.rec, x.idx"
+            "the replacement of this file and those that belong to it was interrupted \
+             (in place: none; missing: x.rec, x.idx)"
         );
         assert!(refused.hint().unwrap().to_string().contains("finish_interrupted"), "{refused:#}");
     }
@@ -211,5 +211,5 @@ fn every_entry_of_an_index_file_is_verified() {
     let (is_sound, notices) = check(&sound.replace(&line(3001), ""));
     assert!(is_sound && notices.contains("leaves out 1 of 5000 records"), "{notices}");
     let (is_sound, notices) = check(&(sound.clone() + &line(3001)));
-    assert!(is_sound && notices.contains("1 keys occur again"), "{notices}");
+    assert!(is_sound && notices.contains("1 keys are repeated"), "{notices}");
 }

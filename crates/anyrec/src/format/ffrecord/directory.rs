@@ -1,4 +1,4 @@
-//! Sets of files: a folder opened as one data set, and the parts that `dump` writes.
+//! Sets of files: a folder opened as one data set, and the part files that `dump` writes.
 
 use super::python_text;
 use crate::base::{Error, Result};
@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The files a folder stands for: all `*.ffr` directly in it, hidden ones too, sorted by name as
-/// Python sorts strings (by code point).
+/// The files of a folder opened as a data set: all `*.ffr` directly in it, including hidden ones,
+/// sorted by name as Python sorts strings (by code point).
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// # Errors
-/// What the system says.
+/// The operating system's error.
 pub fn directory_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("cannot list the folder", error).in_file(folder);
     let mut names = Vec::new();
@@ -35,9 +35,9 @@ pub fn directory_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }
 
-/// How `ffrecord.utils.dump` splits `count` samples over `files` files: name and samples of each
-/// part. All have ⌈count / files⌉ samples but the last, so there may be fewer parts than asked
-/// for. With `files` = 1 the original gives the one file the caller's own name instead.
+/// How `ffrecord.utils.dump` divides `count` samples among `files` files: the name and samples of
+/// each part. Every part but the last has ⌈count / files⌉ samples, so there may be fewer parts than
+/// requested. With `files` = 1 the original instead uses the caller's own name for the single file.
 ///
 /// ```
 /// let parts = anyrec::format::ffrecord::part_files(23, 5);

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Everything is little-endian. The checksum covers the bytes from `N` to the last offset. Sample
-//! `i` reaches from offset `i` to offset `i + 1`, the last one to the end of the file: the `N`
+//! `i` extends from offset `i` to offset `i + 1`, and the last one to the end of the file. The `N`
 //! offsets and the file's length are the `N + 1` *boundaries* between samples.
 //!
-//! The table stays as the bytes it is stored as, and entries are taken out on demand: opening a
-//! file with millions of samples allocates nothing per sample.
+//! The table is kept in its stored form, and entries are decoded on demand: opening a file with
+//! millions of samples allocates nothing per sample.
 
 use crate::base::Result;
 use crate::base::checksum::{crc32, crc32_after};
@@ -19,42 +19,42 @@ use crate::base::verified_copy::prefetch;
 use bytes::Bytes;
 use std::ops::Range;
 
-/// Bytes before the sample checksums: the metadata checksum and `N`.
+/// Length of the part before the sample checksums: the metadata checksum and `N`.
 pub(super) const HEADER: u64 = 12;
 
-/// Bytes of a table entry: a checksum and an offset.
+/// Size of a table entry: a checksum and an offset.
 const ENTRY: u64 = 12;
 
-/// How far a boundary is compared with those after it, see [`Table::boundary`].
+/// How many later boundaries a boundary is compared with, see [`Table::boundary`].
 const LOOK_AHEAD: u64 = 8;
 
-/// Entries encoded at a time.
+/// Number of entries encoded at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Length of the header and table for `count` samples; `None` past what an `i64` can say.
+/// Length of the header and table for `count` samples; `None` if it exceeds an `i64`.
 pub(super) fn table_length(count: u64) -> Option<u64> {
     count.checked_mul(ENTRY)?.checked_add(HEADER).filter(|&length| i64::try_from(length).is_ok())
 }
 
-/// What the metadata checksum says about the table.
+/// The result of checking the table against the metadata checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableState {
-    /// It holds.
+    /// It matches.
     Verified,
-    /// It is 0: written by an old version, which left it out.
+    /// The checksum is 0: the file was written by an old version, which did not store one.
     Unprotected,
-    /// It does not hold.
+    /// It does not match.
     Mismatch {
         /// The checksum in the file.
         stored: u32,
-        /// The checksum of the table as it is.
+        /// The checksum of the actual table.
         computed: u32,
     },
     /// The file ends inside the table.
     CutShort,
 }
 
-/// The table of a file: its first `12 + 12 N` bytes, or what there is of them.
+/// The table of a file: its first `12 + 12 N` bytes, or as many as the file has.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     bytes: Bytes,
@@ -63,7 +63,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Number of samples that a header promises, and the length of the table for them.
+    /// The number of samples that a header declares, and the length of their table.
     ///
     /// # Errors
     /// A sentence: fewer than 12 bytes, or an impossible number.
@@ -79,10 +79,10 @@ impl Table {
         Ok((count, length))
     }
 
-    /// The table at the beginning of a file. `bytes` may end early where the file does.
+    /// Parses the table at the beginning of a file. `bytes` may end early if the file does.
     ///
     /// # Errors
-    /// As [`Table::parse_header`].
+    /// Same as [`Table::parse_header`].
     pub(super) fn parse(bytes: Bytes) -> std::result::Result<Self, String> {
         let (count, length) = Self::parse_header(&bytes)?;
         Ok(Table { bytes, count, length })
@@ -93,12 +93,12 @@ impl Table {
         self.count
     }
 
-    /// Length in bytes: where samples may begin.
+    /// Length in bytes. Samples begin at or after this offset.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Compares the metadata checksum with the table: one pass over it.
+    /// Checks the table against the metadata checksum, in one pass over it.
     pub(super) fn check(&self) -> TableState {
         let stored = self.stored_checksum();
         let Some(covered) = usize::try_from(self.length).ok().and_then(|end| self.bytes.get(4..end)) else {
@@ -118,13 +118,13 @@ impl Table {
         self.bytes.first_chunk().map_or(0, |stored| u32::from_le_bytes(*stored))
     }
 
-    /// Checksum of sample `index`; `None` past `N`, or where the file ends before it.
+    /// Checksum of sample `index`; `None` at or past `N`, or if the file ends before it.
     #[inline]
     pub(super) fn checksum(&self, index: u64) -> Option<u32> {
         self.checksum_entry(index).map(|stored| u32::from_le_bytes(*stored))
     }
 
-    /// Offset of sample `index` as stored; `None` past `N`, or where the file ends before it.
+    /// Stored offset of sample `index`; `None` at or past `N`, or if the file ends before it.
     #[inline]
     pub(super) fn offset(&self, index: u64) -> Option<i64> {
         self.offset_entry(index).map(|stored| i64::from_le_bytes(*stored))
@@ -145,7 +145,7 @@ impl Table {
         self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk()
     }
 
-    /// Brings the entries of a sample near, without waiting for them.
+    /// Prefetches the entries of a sample without waiting for them.
     pub(super) fn approach(&self, index: u64) {
         if let (Some(checksum), Some(offset)) = (self.checksum_entry(index), self.offset_entry(index)) {
             prefetch(checksum, 1);
@@ -153,10 +153,10 @@ impl Table {
         }
     }
 
-    /// Where sample `index` is in a file of `length` bytes.
+    /// The byte range of sample `index` in a file of `length` bytes.
     ///
     /// # Errors
-    /// A sentence: the entry is missing, or points outside the samples' part of the file.
+    /// A sentence: the entry is missing, or points outside the sample area of the file.
     pub(super) fn span(&self, index: u64, length: u64) -> std::result::Result<Range<u64>, String> {
         let missing = || "the file ends before the sample's table entry".to_owned();
         let begin = self.offset(index).ok_or_else(missing)?;
@@ -173,14 +173,15 @@ impl Table {
         }
     }
 
-    /// Whether every sample lies behind the table and inside a file of `length` bytes, none before the
-    /// one in front of it: then [`span`](Table::span) is where each is, whatever the others are.
+    /// Whether every sample lies after the table and within a file of `length` bytes, and none
+    /// begins before its predecessor. In that case [`span`](Table::span) is correct for each sample
+    /// independently.
     pub(super) fn is_in_order(&self, length: u64) -> bool {
         let offsets = self.count.checked_mul(4).and_then(|size| size.checked_add(HEADER));
         let offsets = offsets.and_then(|begin| self.bytes.get(usize::try_from(begin).ok()?..));
         let (offsets, _) = offsets.unwrap_or_default().as_chunks::<8>();
         let mut last = self.length;
-        // Negative ones lie beyond the end of any file.
+        // Read as unsigned, negative offsets lie beyond the end of any file.
         let follows = |stored: &[u8; 8]| {
             let before = std::mem::replace(&mut last, u64::from_le_bytes(*stored));
             before <= last
@@ -188,13 +189,13 @@ impl Table {
         offsets.iter().all(follows) && last <= length
     }
 
-    /// Boundary `index` (of `0..=N`; the last is the file's length), if it can be believed.
+    /// Boundary `index` (of `0..=N`; the last is the file's length), if it is credible.
     ///
-    /// A table that is damaged, or was made to mislead, may hold boundaries in any order. This
-    /// picks a non-decreasing chain from them, looking at a few entries only: `after` is the last
-    /// boundary that was believed, and one that lies before it, outside the file, or beyond both
-    /// of the next two candidates is not. One wrong offset so costs the two samples it separates
-    /// and no others, and samples never overlap.
+    /// A damaged or malicious table may hold boundaries in any order. This picks a non-decreasing
+    /// chain from them by looking at only a few entries. `after` is the last accepted boundary. A
+    /// boundary is rejected if it lies before `after`, outside the file, or beyond both of the next
+    /// two candidates. A single wrong offset therefore costs only the two samples it separates, and
+    /// samples never overlap.
     ///
     /// Without a `length` (on a stream) the last boundary is `u64::MAX`.
     #[inline]
@@ -212,8 +213,8 @@ impl Table {
         Some(value)
     }
 
-    /// Checksums and ends of samples from `index` on, in a file of `length` bytes: as long as each end
-    /// can be believed because the next one does not lie before it.
+    /// Checksums and ends of the samples from `index` on, in a file of `length` bytes. Stops at the
+    /// first end that is not credible because the next one lies before it.
     pub(super) fn in_order(&self, index: u64, length: u64) -> impl Iterator<Item = (u32, u64)> {
         let entries = |begin: Option<u64>, end: Option<u64>| {
             let begin = begin.and_then(|begin| usize::try_from(begin).ok())?;
@@ -236,7 +237,7 @@ impl Table {
         })
     }
 
-    /// Boundary `index` if it lies between `after` and the end of the file.
+    /// Boundary `index`, if it lies between `after` and the end of the file.
     #[inline]
     fn candidate(&self, index: u64, after: u64, length: Option<u64>) -> Option<u64> {
         let end = length.unwrap_or(u64::MAX);
@@ -248,12 +249,12 @@ impl Table {
     }
 }
 
-/// Encodes the table of samples with these checksums that begin at these offsets plus `base`.
-/// `write` is handed the pieces and where they go; the first 12 bytes come last, so that a table
-/// that was not written wholly has no header. With `unprotected` the metadata checksum is left 0.
+/// Encodes a table for samples with these checksums that begin at these offsets plus `base`.
+/// `write` receives the pieces and their offsets. The first 12 bytes come last, so that a partially
+/// written table has no header. With `unprotected` the metadata checksum stays 0.
 ///
 /// # Errors
-/// What `write` says.
+/// Any error of `write`.
 pub(super) fn encode_table(
     checksums: &[u32],
     offsets: &[u64],
@@ -286,7 +287,7 @@ pub(super) fn encode_table(
 mod tests {
     use super::*;
 
-    /// A table with these offsets, and a length for the file.
+    /// A table with these offsets.
     fn table(offsets: &[u64]) -> Table {
         let checksums = vec![7; offsets.len()];
         let mut bytes = vec![0; usize::try_from(table_length(offsets.len() as u64).unwrap()).unwrap()];
@@ -299,7 +300,7 @@ mod tests {
         Table::parse(bytes.into()).unwrap()
     }
 
-    /// The chain of boundaries that a scan believes.
+    /// The chain of boundaries that a scan accepts.
     fn chain(offsets: &[u64], length: u64) -> Vec<Option<u64>> {
         let table = table(offsets);
         let mut after = table.length();

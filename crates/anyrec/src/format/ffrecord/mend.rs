@@ -1,4 +1,4 @@
-//! Packed folders that lost files: their tree, rewritten for those that are left.
+//! Packed folders that lost files: rewrites the tree for the remaining ones.
 
 use super::{Reader, packed_folder};
 use crate::base::{ErrorKind, PositionList, Result};
@@ -6,7 +6,7 @@ use crate::format::{Mended, Notice, OpenOptions, RecordReader};
 use crate::io::Source;
 use std::sync::Arc;
 
-/// What a repair does about a packed folder's tree, which is the last of its samples.
+/// How a repair treats a packed folder's tree, which is the last of its samples.
 pub(super) fn mend(
     source: &Arc<dyn Source>,
     options: &OpenOptions,
@@ -17,21 +17,19 @@ pub(super) fn mend(
     Ok(match rewrite {
         true => Mended {
             record: Some((positions.len().saturating_sub(1), tree)),
-            notices: vec![Notice::new(
-                "the packed folder's tree was rewritten: it names the files that are left",
-            )],
+            notices: vec![Notice::new("the packed folder's tree was rewritten for the remaining files")],
         },
         false => Mended {
             record: None,
             notices: vec![Notice::new(
-                "this is a packed folder that lost files: its tree was kept as it is and no longer fits; \
-                 repair with `--rebuild-tree` for a folder of the files that are left",
+                "this packed folder lost files: its tree was kept unchanged and no longer matches; \
+                 repair with `--rebuild-tree` to rewrite it for the remaining files",
             )],
         },
     })
 }
 
-/// For a packed folder that lost files: its tree, rewritten for those that are left.
+/// For a packed folder that lost files: its tree, rewritten for the remaining ones.
 fn lost_tree(
     source: &Arc<dyn Source>,
     options: &OpenOptions,
@@ -43,8 +41,8 @@ fn lost_tree(
     let lenient = options.clone().with_skip_damage(true);
     let Some(reader) = unless_damaged(Reader::open(source.clone(), &lenient))? else { return Ok(None) };
     let Some(offsets) = unless_damaged(reader.offsets())? else { return Ok(None) };
-    // Which samples the intact records were: the first that begins where the record does, can be
-    // read, and has not been met yet.
+    // Map each intact record to its sample: the first that begins at the record's offset, is
+    // readable, and has not been used yet.
     let mut kept = Vec::new();
     let mut next = 0;
     for (frame, _) in positions.frames() {
@@ -68,8 +66,8 @@ fn lost_tree(
     }
 }
 
-/// What could be read; none where damage is in the way. A disk that fails, or too little memory, is no
-/// damage: what is there must not be left behind for it.
+/// The value, or `None` if damage prevents reading it. A failing disk or a lack of memory is not
+/// damage: intact data must not be dropped because of it.
 fn unless_damaged<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

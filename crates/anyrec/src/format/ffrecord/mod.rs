@@ -1,11 +1,10 @@
 //! FFRecord: a table of checksums and offsets, then the samples.
 //!
-//! The format has no magic number and no version field, but checksums over the table and over
-//! every sample. [`Reader`] and [`Writer`] are the typed doors to it, [`packed_folder`] treats
-//! files that hold a whole directory tree. `docs/formats/ffrecord.md` has the bytes.
+//! The format has no magic number and no version field, but it has checksums over the table and
+//! over every sample. [`Reader`] and [`Writer`] are its concrete types, and [`packed_folder`]
+//! handles files that hold a directory tree. `docs/formats/ffrecord.md` describes the bytes.
 //!
-//! Several empty samples, and the sample after them, begin at the same byte: their positions are
-//! equal.
+//! Empty samples begin at the same byte as the sample after them, so their positions are equal.
 
 mod directory;
 mod layout;
@@ -44,7 +43,7 @@ pub static FORMAT: FfRecord = FfRecord;
 #[derive(Debug, Clone, Copy)]
 pub struct FfRecord;
 
-/// Most samples that a stream of unknown length is believed to have when nothing else is known.
+/// The largest credible sample count of a stream of unknown length.
 const PLAUSIBLE_COUNT: u64 = 1 << 32;
 
 impl Format for FfRecord {
@@ -64,7 +63,7 @@ impl Format for FfRecord {
         Capabilities {
             checksummed: true,
             random_access: true,
-            // The table comes first and is all a scan needs to hold.
+            // The table comes first, and a scan keeps nothing else in memory.
             streamable: true,
             keys: false,
             labels: Labels::None,

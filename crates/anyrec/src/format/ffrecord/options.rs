@@ -1,17 +1,17 @@
-//! The options that only FFRecord has.
+//! The options specific to FFRecord.
 
 use super::FORMAT;
 use crate::base::{Error, Result};
 use crate::format::{self, Format, FormatOptions, Setting, SettingValue};
 
-/// Which version of FFRecord a file is written as.
+/// The version of FFRecord to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Version {
     /// The table has a checksum.
     #[default]
     Current,
-    /// The table has none, as old writers left it.
+    /// The table has no checksum, as old writers left it.
     Old,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn set_write(options: &mut format::WriteOptions, name: &str, value: &
         ("version", b"old") => Version::Old,
         ("version", other) => {
             return Err(Error::invalid(format!(
-                "FFRecord files have no version {:?}: it is \"old\", or left out",
+                "FFRecord files have no version {:?}: use \"old\" or omit it",
                 bstr::BStr::new(other)
             )));
         }

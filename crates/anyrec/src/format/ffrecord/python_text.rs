@@ -1,15 +1,15 @@
 //! File names as Python sees them.
 //!
-//! Python turns the bytes of a file name into a string with `surrogateescape`: what is UTF-8 is
-//! decoded, and every other byte `0x80..=0xff` becomes a lone surrogate `U+DC80..=U+DCFF`. A
-//! pickle stores such strings in UTF-8 with `surrogatepass`: a lone surrogate as the three bytes
-//! it would have if it were a character. Here names are bytes, as the system has them, and these
-//! functions lead from one to the other and back.
+//! Python decodes the bytes of a file name with `surrogateescape`: valid UTF-8 is decoded, and
+//! every other byte `0x80..=0xff` becomes a lone surrogate `U+DC80..=U+DCFF`. A pickle stores such
+//! strings in UTF-8 with `surrogatepass`: a lone surrogate becomes the three bytes it would have if
+//! it were a character. Names are bytes here, as in the operating system, and these functions
+//! convert between the two.
 
 use bstr::BString;
 use std::cmp::Ordering;
 
-/// The first of the surrogates that stand for bytes, less the first such byte.
+/// The first surrogate that represents a byte, minus the first such byte.
 const ESCAPE: u32 = 0xdc00;
 
 /// The name as a pickled string: UTF-8 with `surrogatepass`.
@@ -24,12 +24,12 @@ pub(super) fn to_pickled(name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The name in a pickled string.
+/// Decodes the name in a pickled string.
 ///
 /// # Errors
-/// A sentence: not UTF-8, or a string that Python makes of no file name (a surrogate that stands
-/// for no byte, or bytes escaped that are UTF-8 together). Taking those would let two strings
-/// mean one name.
+/// A sentence: not UTF-8, or a string that Python never produces from a file name (a surrogate that
+/// represents no byte, or escaped bytes that form valid UTF-8). Accepting those would give one name
+/// two spellings.
 pub(super) fn from_pickled(text: &[u8]) -> Result<BString, &'static str> {
     let mut name = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -46,7 +46,7 @@ pub(super) fn from_pickled(text: &[u8]) -> Result<BString, &'static str> {
                 let surrogate = 0xd000 | u32::from(middle & 0x3f) << 6 | u32::from(last & 0x3f);
                 match surrogate.checked_sub(ESCAPE).map(u8::try_from) {
                     Some(Ok(byte @ 0x80..)) => name.push(byte),
-                    _ => return Err("a name holds a surrogate that stands for no byte"),
+                    _ => return Err("a name holds a surrogate that represents no byte"),
                 }
                 rest
             }
@@ -70,9 +70,9 @@ pub(super) fn push_code_point(text: &mut Vec<u8>, code_point: u32) {
     }
 }
 
-/// Orders names as Python orders their strings: by code point.
+/// Compares names as Python compares their strings: by code point.
 pub(super) fn compare(one: &[u8], other: &[u8]) -> Ordering {
-    // The order of UTF-8 bytes is that of code points; `surrogatepass` keeps that.
+    // UTF-8 bytes sort like code points, and `surrogatepass` preserves that.
     to_pickled(one).cmp(&to_pickled(other))
 }
 
@@ -92,9 +92,9 @@ mod tests {
     fn strings_of_no_file_name_are_refused() {
         let cases: [(&[u8], &str); 5] = [
             (b"\xff", "not UTF-8"),
-            (b"\xed\xa0\x80", "stands for no byte"),
-            (b"\xed\xb1\xbf", "stands for no byte"),
-            (b"\xed\xb4\x80", "stands for no byte"),
+            (b"\xed\xa0\x80", "represents no byte"),
+            (b"\xed\xb1\xbf", "represents no byte"),
+            (b"\xed\xb4\x80", "represents no byte"),
             (b"\xed\xb3\x83\xed\xb2\xa9", "need no escape"),
         ];
         for (text, reason) in cases {

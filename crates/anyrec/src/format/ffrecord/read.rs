@@ -1,8 +1,8 @@
-//! Reading samples by number, straight off the table.
+//! Reads samples by number, using the table directly.
 //!
-//! Where the offsets are in order, as every writer leaves them, a sample's own entry says where it is.
-//! Where they are not, two entries can claim the same bytes: then the scan decides which samples there
-//! are, so that a sample read by number is one that reading in order gives, too.
+//! If the offsets are in order, as every writer leaves them, a sample's own entry determines its
+//! place. If they are not, two entries can claim the same bytes. Then a scan decides which samples
+//! exist, so that reading by number returns the same samples as reading in order.
 
 use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
@@ -16,12 +16,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The table's own checksum does not hold.
+/// The message for a table that does not match its checksum.
 pub(super) fn table_mismatch(stored: u32, computed: u32) -> String {
     format!("checksum of metadata mismatched: expected {stored:#010x}, found {computed:#010x}")
 }
 
-/// The file ends inside the table.
+/// The message for a file that ends inside the table.
 pub(super) fn table_cut_short(table: &Table, length: u64) -> String {
     format!(
         "the table of {} samples takes {} bytes, and the file has only {length}",
@@ -30,20 +30,20 @@ pub(super) fn table_cut_short(table: &Table, length: u64) -> String {
     )
 }
 
-/// Said of files whose metadata checksum is 0.
+/// The notice for files whose metadata checksum is 0.
 pub(super) const OLD_VERSION: &str =
     "written by an old version of FFRecord: the table has no checksum (samples do)";
 
-/// Said of files that hold bytes but no samples, as a writer leaves them that was killed.
+/// The message for files with data but no samples, as left behind by a killed writer.
 pub(super) const NEVER_FINISHED: &str =
     "the table is all zero but bytes follow it: the file was never finished by its writer";
 
 /// A reader of one FFRecord file.
 ///
-/// Opening reads the table (12 bytes a sample, lent from the mapped file where there is one) and
-/// checks its checksum; each sample's checksum is checked when the sample is read. With
-/// [`OpenOptions::verify`] false neither is checked; with [`OpenOptions::skip_damage`] a damaged
-/// table is used as far as it goes, since every sample still has its own checksum.
+/// Opening reads the table (12 bytes per sample, borrowed from the mapped file if there is one) and
+/// checks its checksum. Each sample's checksum is checked when the sample is read. With
+/// [`OpenOptions::verify`] set to false, neither is checked. With [`OpenOptions::skip_damage`], a
+/// damaged table is used as far as possible, since every sample still has its own checksum.
 ///
 /// ```
 /// use anyrec::format::{OpenOptions, RecordReader, WriteOptions, ffrecord};
@@ -72,14 +72,14 @@ pub struct Reader {
     places: Once<Places>,
 }
 
-/// Who says where the samples are.
+/// What determines where the samples are.
 #[derive(Debug)]
 enum Places {
-    /// The table, whose offsets are in order.
+    /// The table; its offsets are in order.
     Table,
-    /// A scan, as they are not: these samples have a place.
+    /// A scan, because the offsets are out of order. These samples have a place.
     Scan(Placed),
-    /// Nobody: the scan gave up.
+    /// Nothing: the scan failed with this error.
     Unknown(ErrorKind, String),
 }
 
@@ -87,8 +87,8 @@ impl Reader {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the header makes no sense, or the metadata
-    /// checksum does not hold (unless `verify` is off or `skip_damage` on).
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if the header is invalid or the metadata
+    /// checksum does not match (unless `verify` is off or `skip_damage` is on).
     pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let length = source.len();
         let header = source.bytes(0..length.min(HEADER))?;
@@ -119,10 +119,11 @@ impl Reader {
         self.table.count()
     }
 
-    /// Where each sample begins, and, last, the file's length: one more than there are samples.
+    /// The offset of each sample, followed by the file's length: one more entry than there are
+    /// samples.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table or an offset
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if the file ends inside the table or an offset
     /// is negative.
     pub fn offsets(&self) -> Result<Vec<u64>> {
         self.whole()?;
@@ -134,20 +135,19 @@ impl Reader {
         Ok(offsets)
     }
 
-    /// Each sample's CRC-32, as the table says.
+    /// The CRC-32 of each sample, as stored in the table.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if the file ends inside the table.
     pub fn checksums(&self) -> Result<Vec<u32>> {
         self.whole()?;
         Ok((0..self.count()).filter_map(|index| self.table.checksum(index)).collect())
     }
 
-    /// Checks the table against the metadata checksum. Files of the old version have none and
-    /// pass.
+    /// Checks the table against the metadata checksum. Files of the old version have none and pass.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it does not hold.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it does not match.
     pub fn validate(&self) -> Result<()> {
         match self.table.check() {
             TableState::Verified | TableState::Unprotected => Ok(()),
@@ -161,7 +161,8 @@ impl Reader {
         }
     }
 
-    /// Found out on first use: it takes a look at every offset, and a scan where they are out of order.
+    /// Determined on first use: this reads every offset, and scans the file if they are out of
+    /// order.
     fn places(&self) -> Result<&Places> {
         if let Some(places) = self.places.get() {
             return Ok(places);
@@ -169,14 +170,14 @@ impl Reader {
         let places = match self.table.is_in_order(self.source.len()) {
             true => Places::Table,
             false => {
-                // Two threads may both scan; the first result stays, and both are the same.
+                // Two threads may both scan. Their results are equal, and the first one is kept.
                 let window = Window::new(self.source.clone()).read_ahead();
                 match FfRecordScan::new(window, &self.options).placed() {
                     Ok(placed) => Places::Scan(placed),
                     Err(error) if error.kind() == ErrorKind::Limit => {
                         Places::Unknown(error.kind(), error.message().to_owned())
                     }
-                    // The next call may have better luck.
+                    // Not stored, because the next call may succeed.
                     Err(error) => return Err(error),
                 }
             }
@@ -184,7 +185,7 @@ impl Reader {
         Ok(self.places.get_or_init(|| places))
     }
 
-    /// Fails where the file ends inside the table.
+    /// Fails if the file ends inside the table.
     fn whole(&self) -> Result<()> {
         match self.source.len() < self.table.length() {
             true => Err(self.corrupt(table_cut_short(&self.table, self.source.len()))),

@@ -1,16 +1,16 @@
 //! The sequential parser: the table, then the samples in file order.
 //!
-//! A sound file yields one [`Content::Table`], perhaps a [`Content::Filler`] for a gap behind the
-//! table, and the samples. A damaged one is read as far as the table can be believed:
+//! A sound file yields one [`Content::Table`], possibly a [`Content::Filler`] for a gap after the
+//! table, and the samples. A damaged file is read as far as its table is credible:
 //!
-//! - The metadata checksum does not hold: the table is reported as damage and used all the same,
-//!   since each sample has a checksum of its own to prove it.
-//! - A sample's checksum does not hold: that sample is damage.
-//! - Offsets that are outside the file or out of order: [`Table::boundary`] leaves them out, and
-//!   the samples they would separate are damage, reported together. Where two neighbours
-//!   contradict each other, the checksum of the sample before them says which one to leave out.
+//! - The metadata checksum does not match: the table is reported as damage but still used, since
+//!   each sample has its own checksum.
+//! - A sample's checksum does not match: that sample is damage.
+//! - Offsets lie outside the file or out of order: [`Table::boundary`] drops them, and the samples
+//!   they would separate are reported together as damage. If two neighbours contradict each other,
+//!   the checksum of the sample before them decides which one to drop.
 //!
-//! Nothing is held but the table and the sample at hand, so a stream can be scanned too.
+//! Only the table and the current sample are held in memory, so a stream can be scanned too.
 
 use super::layout::{HEADER, Table, TableState};
 use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
@@ -22,8 +22,8 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How many bytes may be read twice to settle contradictions between offsets. A table can be made
-/// so that every entry contradicts the next; without a bound each would cost a pass over the file.
+/// How many bytes may be read twice to resolve contradictory offsets. In a malicious table, every
+/// entry can contradict the next. Without a bound, each would cost a pass over the file.
 const SECOND_LOOKS: u64 = 1 << 30;
 
 /// A scan of an FFRecord file.
@@ -33,28 +33,28 @@ pub(super) struct FfRecordScan {
     verify: bool,
     limits: Limits,
     stage: Stage,
-    /// Events that are known already and come before anything else.
+    /// Events that are delivered before anything else.
     pending: VecDeque<Event<'static>>,
-    /// The intact sample that comes next; the window stands at its beginning.
+    /// The next intact sample; the window is at its beginning.
     ready: Option<ReadySample>,
-    /// Bytes of the record handed out last, to be skipped before going on.
+    /// Length of the last delivered record, skipped before continuing.
     handed_out: u64,
-    /// Records handed out.
+    /// Number of records delivered.
     records: u64,
-    /// Samples from this one on are another scan's.
+    /// This scan stops before this sample; another scan covers the rest.
     end: u64,
-    /// The samples that had a place so far, where somebody wants to know.
+    /// The samples that had a place so far, if requested.
     placed: Option<Placed>,
 }
 
-/// Samples that a scan found a place for, as a set.
+/// The set of samples that a scan found a place for.
 #[derive(Debug, Default)]
 pub(super) struct Placed(Vec<u64>);
 
 impl Placed {
     fn insert(&mut self, index: u64) {
         let Ok(word) = usize::try_from(index / 64) else { return };
-        // Not more than the table has entries, which were all read.
+        // At most as many as the table has entries, and all of those were read.
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
         }
@@ -72,32 +72,32 @@ impl Placed {
 #[derive(Debug)]
 enum Stage {
     Table,
-    /// Boxed: it moves with every sample.
+    /// Boxed because it moves with every sample.
     Samples(Box<Samples>),
     End,
 }
 
-/// Where the scan is in the table.
+/// The scan's progress through the table.
 #[derive(Debug)]
 struct Samples {
     table: Table,
-    /// The table's checksum does not hold.
+    /// The table does not match its checksum.
     damaged: bool,
     /// The next sample.
     next: u64,
-    /// Where it begins, if that can be believed.
+    /// Where it begins, if that is credible.
     begin: Option<u64>,
-    /// The last boundary that could be believed.
+    /// The last accepted boundary.
     after: u64,
-    /// First of the samples before `next` that could not be placed.
+    /// The first of the samples before `next` that could not be placed.
     lost: Option<u64>,
-    /// What is left of [`SECOND_LOOKS`].
+    /// The remainder of [`SECOND_LOOKS`].
     second_looks: u64,
 }
 
 impl Samples {
-    /// A sample that seemed to reach from `begin` to `end` is not intact. If the offset after
-    /// `end` lies before it, `end` may be the one that is wrong: it is then given up.
+    /// Called if the sample at `begin..end` is not intact. If the offset after `end` lies before
+    /// it, `end` may be the wrong one. Then `end` is dropped, and the result is true.
     fn reconsider(&mut self, index: u64, begin: u64, end: u64) -> bool {
         let next = self.table.boundary(self.next.saturating_add(1), begin, Some(end));
         let Some(left) = self.second_looks.checked_sub(end.saturating_sub(begin)) else {
@@ -120,7 +120,7 @@ struct ReadySample {
     position: Position,
 }
 
-/// What became of a placed sample.
+/// The outcome of reading a placed sample.
 enum Outcome {
     Intact(usize),
     Mismatch { length: usize, stored: u32, computed: u32 },
@@ -143,38 +143,38 @@ impl FfRecordScan {
         }
     }
 
-    /// Scans to the end for the samples that have a place. Those alone are the file's, intact or not:
-    /// where offsets are out of order, an entry by itself does not tell.
+    /// Scans to the end and returns the samples that have a place, intact or not. If offsets are
+    /// out of order, an entry by itself does not determine that.
     ///
     /// # Errors
-    /// As [`Scan::next_event`].
+    /// Same as [`Scan::next_event`].
     pub(super) fn placed(mut self) -> Result<Placed> {
         self.placed = Some(Placed::default());
         while !matches!(self.next_event()?, Event::End) {}
         Ok(self.placed.unwrap_or_default())
     }
 
-    /// A sample has a place.
+    /// Records that a sample has a place.
     fn note_placed(&mut self, index: u64) {
         if let Some(placed) = &mut self.placed {
             placed.insert(index);
         }
     }
 
-    /// This scan, but only of the samples before `end`.
+    /// Limits this scan to the samples before `end`.
     pub(super) fn up_to(mut self, end: u64) -> Self {
         self.end = end;
         self
     }
 
-    /// A scan of these samples alone, the first of which begins at the window. The table is one
-    /// whose offsets are in order.
+    /// A scan of these samples only; the first begins at the window's position. The offsets of the
+    /// table must be in order.
     pub(super) fn part(window: Window, options: &OpenOptions, table: Table, samples: Range<u64>) -> Self {
         let begin = window.offset();
         let mut scan = Self::new(window, options).up_to(samples.end);
         scan.stage = Stage::Samples(Box::new(Samples {
             table,
-            // Only gaps between samples are judged by this, and there are none behind the first.
+            // This only affects gaps between samples, and there are none after the first.
             damaged: false,
             next: samples.start,
             begin: Some(begin),
@@ -185,12 +185,12 @@ impl FfRecordScan {
         scan
     }
 
-    /// Total length of the input, where it is known.
+    /// Total length of the input, if known.
     fn length(&self) -> Option<u64> {
         self.window.length()
     }
 
-    /// Deals with the header and table; what follows is samples, or the end.
+    /// Handles the header and table. Samples follow, or the end.
     fn read_table(&mut self) -> Result<Stage> {
         let header = self.window.peek(usize::try_from(HEADER).unwrap_or_default())?;
         let table_length = match Table::parse_header(header) {
@@ -206,7 +206,7 @@ impl FfRecordScan {
         if length < table_length {
             return self.nothing_readable(table_cut_short(&table, length));
         }
-        // Off: the caller wants no checksum computed, the table's included.
+        // With verification off, no checksum is computed, not even the table's.
         let state = if self.verify { table.check() } else { TableState::Verified };
         let span = 0..table_length;
         self.window.skip(table_length)?;
@@ -237,12 +237,12 @@ impl FfRecordScan {
         })))
     }
 
-    /// The first `length` bytes, or as many as there are, without moving on.
+    /// The first `length` bytes, or as many as there are, without advancing.
     fn table_bytes(&mut self, length: u64) -> Result<Bytes> {
         if let Some(source) = self.window.source() {
             return source.view(0..length.min(source.len()));
         }
-        // A stream has no length to hold the declared one against: what arrives decides.
+        // A stream has no length to check the declared one against, so read what arrives.
         let limit = self.limits.frame;
         let want = usize::try_from(length.min(limit.saturating_add(1))).unwrap_or(usize::MAX);
         let bytes = Bytes::copy_from_slice(self.window.peek(want)?);
@@ -252,7 +252,7 @@ impl FfRecordScan {
         }
     }
 
-    /// All of the input is damage, for that reason.
+    /// Reports all of the input as damage, with that reason.
     fn nothing_readable(&mut self, reason: String) -> Result<Stage> {
         self.window.skip(u64::MAX)?;
         let end = self.window.offset();
@@ -295,7 +295,7 @@ impl FfRecordScan {
             let reason = self.lost_reason(&samples.table, first..samples.next);
             self.damage(span, reason);
         } else if !span.is_empty() {
-            // Only without samples: otherwise the last one reaches to the end.
+            // This happens only without samples: otherwise the last sample extends to the end.
             if samples.table.stored_checksum() == 0 {
                 self.damage(span, NEVER_FINISHED.to_owned());
             } else {
@@ -305,8 +305,8 @@ impl FfRecordScan {
         Ok(Stage::End)
     }
 
-    /// Accounts for the bytes before a sample, and for samples before it that have no place.
-    /// False where a stream ends before the sample: then nothing more can be placed.
+    /// Accounts for the bytes before a sample, and for earlier samples that have no place. Returns
+    /// false if a stream ends before the sample: then nothing more can be placed.
     fn close_gap(&mut self, samples: &mut Samples, index: u64, begin: u64) -> Result<bool> {
         let from = self.window.offset();
         self.window.skip(begin.saturating_sub(from))?;
@@ -322,14 +322,14 @@ impl FfRecordScan {
             let reason = self.lost_reason(&samples.table, first..index);
             self.damage(span, reason);
         } else if !span.is_empty() && samples.damaged {
-            self.damage(span, "bytes that the damaged table gives to no sample".to_owned());
+            self.damage(span, "bytes that the damaged table assigns to no sample".to_owned());
         } else if !span.is_empty() {
             self.pending.push_back(Event::Metadata(Metadata { span, content: Content::Filler }));
         }
         Ok(true)
     }
 
-    /// Reads and checks the sample at the window.
+    /// Reads and checks the sample at the window's position.
     fn read_sample(&mut self, samples: &mut Samples, index: u64, begin: u64, end: u64) -> Result<()> {
         let length = match self.check_sample(&samples.table, index, begin, end)? {
             Outcome::Intact(length) => {
@@ -358,8 +358,8 @@ impl FfRecordScan {
     }
 
     fn check_sample(&mut self, table: &Table, index: u64, begin: u64, end: u64) -> Result<Outcome> {
-        // In a file the sample is there, as its end was held against the file's. In a stream what
-        // arrives decides, and the last sample ends where the stream does.
+        // In a file, the sample's end was checked against the file's. In a stream, what arrives
+        // decides, and the last sample ends where the stream ends.
         let declared = end.saturating_sub(begin);
         let limit = self.limits.record;
         let exceeded = |window: &Window| {
@@ -389,7 +389,7 @@ impl FfRecordScan {
         })
     }
 
-    /// Why these samples have no place.
+    /// The reason why these samples have no place.
     fn lost_reason(&self, table: &Table, lost: Range<u64>) -> String {
         let end = self.length().unwrap_or(u64::MAX);
         let past_end = |index| {
@@ -414,7 +414,7 @@ impl FfRecordScan {
     }
 }
 
-/// The file ends at `end`, inside the first of these samples or before them.
+/// The message for a file that ends at `end`, inside the first of these samples or before them.
 fn cut_short(samples: Range<u64>, end: u64) -> String {
     let Range { start: first, end: count } = samples;
     match count - first {
@@ -437,7 +437,7 @@ impl Scan for FfRecordScan {
             if self.ready.is_some() {
                 break;
             }
-            // An error leaves the scan at its end: there is nothing to go on from.
+            // An error leaves the scan at its end, because it cannot be resumed.
             self.stage = match std::mem::replace(&mut self.stage, Stage::End) {
                 Stage::Table => self.read_table()?,
                 Stage::Samples(samples) => self.advance(samples)?,
@@ -487,8 +487,8 @@ impl Scan for FfRecordScan {
 }
 
 impl FfRecordScan {
-    /// The length of the next sample, if it follows directly, is intact and lies in memory, as nearly
-    /// all do: what [`advance`](FfRecordScan::advance) finds, with less ado.
+    /// The length of the next sample, if it follows directly, is intact and in memory, as nearly
+    /// all are. A fast path of [`advance`](FfRecordScan::advance).
     fn next_in_order(&mut self) -> Result<Option<usize>> {
         let Some(samples) = self.undisturbed() else { return Ok(None) };
         let (begin, next) = (self.window.offset(), samples.next);
@@ -509,7 +509,7 @@ impl FfRecordScan {
         Ok(Some(length))
     }
 
-    /// The samples that come, if there is nothing to tell before the next and it begins at the window.
+    /// The remaining samples, if no other event precedes the next one and it begins at the window.
     fn undisturbed(&self) -> Option<&Samples> {
         let Stage::Samples(samples) = &self.stage else { return None };
         let undisturbed = self.pending.is_empty() && self.ready.is_none() && samples.lost.is_none();
@@ -518,14 +518,14 @@ impl FfRecordScan {
         (undisturbed && there).then_some(samples)
     }
 
-    /// So many samples were taken, the last of which ends there.
+    /// Advances past that many samples, the last of which ends at `end`.
     fn passed(&mut self, samples: u64, end: u64) {
         if let Stage::Samples(left) = &mut self.stage {
             (left.next, left.begin, left.after) = (left.next + samples, Some(end), end);
         }
     }
 
-    /// The intact sample at the window.
+    /// Delivers the intact sample at the window's position.
     fn hand_out(&mut self, begin: u64, length: usize) -> Result<Event<'_>> {
         self.records += 1;
         self.handed_out = length as u64;

@@ -1,7 +1,7 @@
-//! Files cut at samples.
+//! Splits files at sample boundaries.
 //!
-//! Only where the table puts every sample behind the one before it and inside the file: then what
-//! the scan makes of one sample does not depend on the others.
+//! Only if the table puts every sample after its predecessor and inside the file: then the scan
+//! handles each sample independently of the others.
 
 use super::layout::{HEADER, Table};
 use super::scan::FfRecordScan;
@@ -21,7 +21,7 @@ pub(super) struct FfRecordSegments {
 }
 
 impl FfRecordSegments {
-    /// Parts of about `size` bytes; none where the table leaves doubts.
+    /// Parts of about `size` bytes; `None` if the table is not in order.
     pub(super) fn cut(source: &Arc<dyn Source>, options: &OpenOptions, size: u64) -> Result<Option<Self>> {
         let length = source.len();
         let header = source.bytes(0..length.min(HEADER))?;

@@ -1,29 +1,29 @@
-//! The tree of a packed folder: names that lead to sample numbers or to further folders.
+//! The tree of a packed folder: maps names to sample numbers or to nested folders.
 //!
-//! Folders live in one list and refer to each other by number, names in one buffer. So a tree of
-//! any depth is built, walked and dropped without recursion, and a name that a pickle mentions a
-//! million times is held once.
+//! Folders are in one list and refer to each other by number; names are in one buffer. A tree of
+//! any depth is therefore built, walked and dropped without recursion, and a name that a pickle
+//! repeats a million times is stored once.
 
 use crate::base::{Error, Result};
 use bstr::{BStr, BString};
 use std::ops::Range;
 
-/// Deepest nesting of folders.
+/// Maximum nesting depth of folders.
 ///
-/// The original pickles and walks trees by recursion, which Python stops at about a third of it.
+/// The original pickles and walks trees recursively, which Python stops at about a third of this.
 const MAX_DEPTH: usize = 1024;
 
-/// Longest path in bytes, the separators included: what Linux lets a program say.
+/// Longest path in bytes, separators included: the limit of Linux.
 ///
-/// Without a bound a few long names, each mentioned cheaply in every folder of a deep tree, would
-/// make listings grow with the square of the file.
+/// Without a bound, a few long names that are repeated cheaply in every folder of a deep tree would
+/// make listings grow quadratically with the file.
 const MAX_PATH: usize = 4096;
 
-/// Number of a folder in its tree.
+/// The number of a folder in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FolderId(u32);
 
-/// What a name leads to.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     /// A file: the number of its sample.
@@ -32,7 +32,7 @@ pub(super) enum Node {
     Folder(FolderId),
 }
 
-/// A name held by a tree.
+/// A name stored in a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameId {
     begin: usize,
@@ -43,9 +43,9 @@ pub(super) struct NameId {
 struct Folder {
     /// In stored order.
     children: Vec<(NameId, Node)>,
-    /// Places in `children`, sorted by name: the way to find one.
+    /// Indices into `children`, sorted by name, for lookups.
     by_name: Vec<u32>,
-    /// Some folder holds this one.
+    /// Whether the folder has a parent.
     attached: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Tree {
     root: FolderId,
 }
 
-/// A tree in the making: folders and names may be made before anything refers to them.
+/// A tree under construction: folders and names may be created before anything refers to them.
 #[derive(Debug, Default)]
 pub(super) struct TreeBuilder {
     names: Vec<u8>,
@@ -69,7 +69,7 @@ impl TreeBuilder {
         Self::default()
     }
 
-    /// A new folder, in no other one yet.
+    /// Creates a folder without a parent.
     pub(super) fn folder(&mut self) -> Result<FolderId> {
         let number = u32::try_from(self.folders.len())
             .map_err(|_| refusal(format!("it has more than {} folders", u32::MAX)))?;
@@ -77,7 +77,7 @@ impl TreeBuilder {
         Ok(FolderId(number))
     }
 
-    /// Keeps a name.
+    /// Stores a name.
     pub(super) fn name(&mut self, name: &[u8]) -> NameId {
         let begin = self.names.len();
         self.names.extend_from_slice(name);
@@ -89,7 +89,7 @@ impl TreeBuilder {
         self.names.get(name.begin..name.end).unwrap_or_default().into()
     }
 
-    /// Puts a file or folder into a folder. A folder can be put in one place only.
+    /// Adds a file or folder to a folder. A folder can be added only once.
     pub(super) fn attach(&mut self, parent: FolderId, name: NameId, node: Node) -> Result<()> {
         if let Node::Folder(child) = node {
             match self.folders.get_mut(child.0 as usize) {
@@ -105,15 +105,14 @@ impl TreeBuilder {
         Ok(())
     }
 
-    /// The tree below `root`.
+    /// Returns the tree below `root`.
     ///
     /// # Errors
-    /// Where it is no tree (`root` lies inside another folder), holds a name twice, or is too
-    /// deep.
+    /// If it is not a tree (`root` is inside another folder), repeats a name, or is too deep.
     pub(super) fn finish(self, root: FolderId) -> Result<Tree> {
         let TreeBuilder { names, mut folders } = self;
-        // Every folder is in one place at most. If the root is in none, what hangs from it has
-        // no cycle and meets no folder twice.
+        // Every folder has at most one parent. If the root has none, the folders below it form no
+        // cycle and each occurs once.
         if folders.get(root.0 as usize).is_none_or(|folder| folder.attached) {
             return Err(refusal("the outermost folder is inside another one"));
         }
@@ -149,24 +148,24 @@ impl TreeBuilder {
     }
 }
 
-/// The error for a tree that is not taken, with the reason.
+/// The error for a rejected tree, with the reason.
 pub(super) fn refusal(reason: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("the folder tree is refused: {reason}"))
 }
 
 impl Tree {
-    /// The outermost folder.
+    /// The root folder.
     pub(super) fn root(&self) -> FolderId {
         self.root
     }
 
-    /// What a folder holds, in stored order.
+    /// The contents of a folder, in stored order.
     pub(super) fn children(&self, folder: FolderId) -> impl ExactSizeIterator<Item = (&BStr, Node)> {
         let children = self.folders.get(folder.0 as usize).map_or(&[][..], |folder| &folder.children);
         children.iter().map(|(name, node)| (self.name_bytes(*name), *node))
     }
 
-    /// The sample numbers of all files, in no order.
+    /// The sample numbers of all files, in no particular order.
     pub(super) fn samples(&self) -> impl Iterator<Item = u64> {
         self.folders.iter().flat_map(|folder| &folder.children).filter_map(|(_, node)| match node {
             Node::File(sample) => Some(*sample),
@@ -180,7 +179,7 @@ impl Tree {
         Some((self.name_bytes(*name), *node))
     }
 
-    /// What a name in a folder leads to.
+    /// What a name in a folder refers to.
     pub(super) fn find(&self, folder: FolderId, name: &[u8]) -> Option<Node> {
         let Folder { children, by_name, .. } = self.folders.get(folder.0 as usize)?;
         let entry = |at: u32| children.get(at as usize);
@@ -189,7 +188,7 @@ impl Tree {
         entry(*by_name.get(found.ok()?)?).map(|(_, node)| *node)
     }
 
-    /// Everything below a folder, each folder before what it holds.
+    /// Everything below a folder, each folder before its contents.
     pub(super) fn walk(&self, folder: FolderId) -> Walk<'_> {
         Walk { tree: self, open: vec![(folder, 0)], path: BString::default(), lengths: vec![0] }
     }
@@ -203,7 +202,7 @@ impl Tree {
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     tree: &'a Tree,
-    /// The folders on the way, and the entry of each that comes next.
+    /// The folders on the current path, and the next entry of each.
     open: Vec<(FolderId, usize)>,
     path: BString,
     /// Length of the path of each open folder.
@@ -211,7 +210,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The next entry with its path, `/` between the names.
+    /// The next entry with its path, names separated by `/`.
     pub(super) fn next_entry(&mut self) -> Option<(&BStr, Node)> {
         loop {
             let (folder, at) = self.open.last_mut()?;

@@ -1,17 +1,17 @@
-//! Writing FFRecord files.
+//! Writes FFRecord files.
 //!
-//! The table stands before the samples, so its size must be known before the first sample can
-//! have its place. Where the caller knows the number of samples ([`WriteOptions::count`]), room
-//! for the table is left at once and the samples go straight to their places.
+//! The table precedes the samples, so its size must be known before the first sample can be placed.
+//! If the caller knows the number of samples ([`WriteOptions::count`]), space for the table is
+//! reserved and the samples are written directly to their final offsets.
 //!
-//! Where the number is unknown, samples are written from byte 12 on, and [`Writer::finish`] moves
-//! them up by the table's length, in place and from the end, before it writes the table. A gap
-//! for a table of some guessed size would save that second pass, and the original could read
-//! it; but then the same samples would make different files, and every small file would carry
-//! the gap. So the file is in both cases byte for byte what the original writes, at the price
-//! of one more pass over the data for those who do not know the number.
+//! Otherwise samples are written from byte 12 on, and [`Writer::finish`] moves them up by the
+//! table's length, in place and from the end, before it writes the table. Reserving a gap of some
+//! guessed size would avoid that second pass, and the original could read such a file. But then the
+//! same samples would produce different files, and every small file would carry the gap. In both
+//! cases the file is therefore byte for byte what the original writes. The price is one more pass
+//! over the data if the number is unknown.
 //!
-//! Memory: 12 bytes a sample.
+//! Memory: 12 bytes per sample.
 
 use super::layout::{HEADER, encode_table, table_length};
 use super::options::{self as own, Version};
@@ -25,7 +25,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes copied at a time.
+/// Number of bytes copied at a time.
 const CHUNK: usize = 1 << 20;
 
 /// Writes an FFRecord file.
@@ -50,32 +50,32 @@ const CHUNK: usize = 1 << 20;
 pub struct Writer {
     file: AtomicFile,
     count: Option<u64>,
-    /// The metadata checksum is left 0, as the old version did.
+    /// The metadata checksum stays 0, as in the old version.
     unprotected: bool,
     checksums: Vec<u32>,
-    /// Where each sample begins, counted from the first one.
+    /// Offset of each sample, relative to the first one.
     offsets: Vec<u64>,
-    /// Bytes of samples written.
+    /// Bytes of samples written so far.
     size: u64,
     dropped: DroppedTags,
-    /// Something failed half-way through a sample: what is in the file is no longer known.
+    /// A sample failed midway: the contents of the file are no longer known.
     broken: bool,
 }
 
 impl Writer {
-    /// Starts a file. With [`WriteOptions::count`] exactly so many samples must be appended.
-    /// [`Version::Old`] writes files without metadata checksum.
+    /// Starts a file. With [`WriteOptions::count`], exactly that many samples must be appended.
+    /// [`Version::Old`] writes files without a metadata checksum.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) for settings that FFRecord does not have,
-    /// [`Exists`](crate::ErrorKind::Exists), or what the system says.
+    /// [`Exists`](crate::ErrorKind::Exists), or the operating system's error.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let unprotected = options.only::<own::WriteOptions>()?.version == Version::Old;
         let begin = table_length(options.count.unwrap_or(0)).ok_or_else(|| {
             Error::invalid(format!("an FFRecord file cannot hold {} samples", options.count.unwrap_or(0)))
         })?;
         let mut file = AtomicFile::create(path, options.overwrite, options.durability)?;
-        // The table's, which `finish` fills in.
+        // For the table, which `finish` fills in.
         file.leave_room(begin)?;
         Ok(Writer {
             file,
@@ -89,21 +89,21 @@ impl Writer {
         })
     }
 
-    /// The number of samples that was announced.
+    /// The declared number of samples.
     pub fn count(&self) -> Option<u64> {
         self.count
     }
 
-    /// Samples written so far.
+    /// Number of samples written so far.
     pub fn written(&self) -> u64 {
         self.checksums.len() as u64
     }
 
-    /// Adds a sample, says its number.
+    /// Appends a sample and returns its number.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) where all announced samples are there already, or
-    /// what the system says.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the declared number of samples is already
+    /// reached, or the operating system's error.
     pub fn append(&mut self, sample: &[u8]) -> Result<u64> {
         let number = self.begin_sample()?;
         self.broken = true;
@@ -113,11 +113,12 @@ impl Writer {
         Ok(number)
     }
 
-    /// Adds a sample from a stream, all of it, without holding it in memory; says its number.
+    /// Appends a sample from a stream, read to its end without holding it in memory. Returns the
+    /// sample's number.
     ///
     /// # Errors
-    /// As [`Writer::append`]. After an error while reading or writing the file can no longer be
-    /// finished.
+    /// Same as [`Writer::append`]. After an error while reading or writing, the file can no longer
+    /// be finished.
     pub fn append_from(&mut self, mut sample: impl Read) -> Result<u64> {
         let number = self.begin_sample()?;
         self.broken = true;
@@ -162,15 +163,15 @@ impl Writer {
     }
 
     fn broken_error(&self) -> Error {
-        Error::invalid("a sample could not be written before, the file cannot be finished")
+        Error::invalid("an earlier sample could not be written, so the file cannot be finished")
             .in_file(self.file.name())
     }
 
-    /// Whether [`finish`](Writer::finish) has all it needs: after an error more samples may be
+    /// Checks that [`finish`](Writer::finish) can succeed. After an error more samples may be
     /// appended.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) where announced samples are missing.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if declared samples are missing.
     pub fn check_complete(&self) -> Result<()> {
         if self.broken {
             return Err(self.broken_error());
@@ -185,11 +186,11 @@ impl Writer {
         }
     }
 
-    /// Writes the table and gives the file its name.
+    /// Writes the table and publishes the file.
     ///
     /// # Errors
-    /// As [`check_complete`](Writer::check_complete), or what the system says; then the file does
-    /// not appear.
+    /// Same as [`check_complete`](Writer::check_complete), or the operating system's error. On
+    /// error, the file is not published.
     pub fn finish(self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
@@ -213,8 +214,8 @@ impl Writer {
         Ok((Written::new(count, length, notices), files))
     }
 
-    /// Moves everything behind the header up by `distance`, from the end, so that no byte is
-    /// overwritten before it was read.
+    /// Moves everything after the header up by `distance`, from the end, so that no byte is
+    /// overwritten before it is read.
     fn move_samples(&mut self, distance: u64) -> Result<()> {
         let name = self.file.name();
         let size = self.size;
@@ -230,8 +231,8 @@ impl Writer {
                 file.read_exact_at(piece, HEADER + left)?;
                 file.write_all_at(piece, HEADER + left + distance)?;
             }
-            // The file may hold nothing but empty samples: then nothing was moved, and the table
-            // must not be left to extend it.
+            // If the file holds only empty samples, nothing was moved, and writing the table must
+            // not be what extends the file.
             file.set_len(HEADER + distance + size)
         };
         copy().map_err(|error| Error::io("cannot write", error).in_file(name))

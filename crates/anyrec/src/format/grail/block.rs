@@ -1,7 +1,7 @@
-//! From the bytes of a frame (a block, or a legacy record) to its items.
+//! Decodes the bytes of a frame (a block, or a legacy record) into its items.
 //!
-//! Scan and reader meet here: the scan finds frames one after the other, the reader knows where
-//! they are, and both decode them with a [`Decoder`].
+//! The scan and the reader share this code: the scan finds frames one after the other, the reader
+//! knows their offsets, and both decode them with a [`Decoder`].
 
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK, HEADER_MAGIC, ItemCursor, Items};
@@ -22,11 +22,11 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// The version of a file that begins with `head` (a chunk, if the file has that much).
+    /// The version of a file that begins with `head` (a chunk, if the file is that long).
     ///
-    /// The first eight bytes decide. Where they are neither version's, but what follows is a
-    /// sound chunk, the magic number itself is damaged: it is the one part of a chunk that its
-    /// checksum does not cover.
+    /// The first eight bytes decide. If they match neither version but a sound chunk follows, the
+    /// magic number itself is damaged: it is the only part of a chunk that the checksum does not
+    /// cover.
     pub(super) fn of(head: &[u8]) -> Self {
         match head.first_chunk::<8>() {
             Some(&HEADER_MAGIC) => Framing::Two,
@@ -43,21 +43,21 @@ impl Framing {
     }
 }
 
-/// All that is needed to decode frames besides their bytes.
+/// Everything needed to decode frames, apart from their bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
     pub(super) verify: bool,
     pub(super) limits: Limits,
     registry: Registry,
-    /// What undoes the transformers of version 2 blocks; `None` while the header that names them
-    /// is not known, or when it is lost.
+    /// The transformers of version 2 blocks, for decoding; `None` until the header that names them
+    /// is known, or if it is lost.
     chain: Option<Chain>,
     /// The same for the data of legacy packed records.
     legacy: Chain,
 }
 
 impl Decoder {
-    /// A decoder for a file called `name`.
+    /// Creates a decoder for a file; `name` is its name.
     pub(super) fn new(options: &OpenOptions, name: &str) -> Result<Self> {
         let own::OpenOptions { registry, legacy_transform } = options.own();
         let by_name = || name.to_ascii_lowercase().ends_with(".grail-rpk-gz").then(Transform::flate);
@@ -66,7 +66,7 @@ impl Decoder {
         Ok(Decoder { verify: options.verify, limits: options.limits.clone(), registry, chain: None, legacy })
     }
 
-    /// The items of a version 2 block from its joined payloads.
+    /// Decodes the items of a version 2 block from its joined payloads.
     fn items<'a>(&self, stored: Cow<'a, [u8]>) -> Result<Frame<'a>> {
         if stored.len() as u64 > self.limits.frame {
             return Err(Limits::exceeded("block size", stored.len() as u64, self.limits.frame));
@@ -77,8 +77,8 @@ impl Decoder {
         Ok(Frame { list, data: None, items })
     }
 
-    /// The items of a block whose transformers nobody knows any more. Only what reads as a list
-    /// of items without a byte left over counts, which hardly happens by chance.
+    /// Decodes the items of a block whose transformers are unknown. A guess is accepted only if the
+    /// result parses as a list of items with no byte left over, which hardly happens by chance.
     fn guess<'a>(&self, stored: Cow<'a, [u8]>) -> Result<Frame<'a>> {
         if let Ok(items) = Items::parse(&stored) {
             return Ok(Frame { list: stored, data: None, items });
@@ -87,14 +87,14 @@ impl Decoder {
             let list = match transformer.decode(&stored, self.limits.frame) {
                 Ok(list) => list,
                 Err(error) if error.kind() == ErrorKind::Corrupt => continue,
-                // Says nothing about how the block is transformed.
+                // Such an error does not depend on how the block is transformed.
                 Err(error) => return Err(error),
             };
             if let Ok(items) = Items::parse(&list) {
                 return Ok(Frame { list: list.into(), data: None, items });
             }
         }
-        Err(Error::corrupt("the file's header is lost, and with it how this block is transformed"))
+        Err(Error::corrupt("the file's header is lost, so this block's transformers are unknown"))
     }
 
     fn legacy_items<'a>(&self, kind: RecordKind, payload: &'a [u8]) -> Result<Frame<'a>> {
@@ -131,17 +131,17 @@ impl Decoder {
         }
     }
 
-    /// As [`Decoder::frame`], for bytes that outlive the call.
+    /// Same as [`Decoder::frame`], for bytes that outlive the call.
     pub(super) fn block(&self, version: Framing, bytes: &Bytes) -> Result<Block> {
         Ok(Block::of(self.frame(version, bytes)?, bytes))
     }
 
-    /// The block for joined payloads.
+    /// Decodes joined payloads into a block.
     pub(super) fn stored_block(&self, stored: &Bytes) -> Result<Block> {
         Ok(Block::of(self.items(Cow::Borrowed(stored))?, stored))
     }
 
-    /// The block for the payload of a legacy record.
+    /// Decodes the payload of a legacy record into a block.
     pub(super) fn legacy_block(&self, kind: RecordKind, payload: &Bytes) -> Result<Block> {
         Ok(Block::of(self.legacy_items(kind, payload)?, payload))
     }
@@ -167,25 +167,25 @@ impl Decoder {
         Ok(header)
     }
 
-    /// Whether the blocks of a file of version 2 are transformed, as far as is known.
+    /// Whether the blocks of a version 2 file are transformed, as far as known.
     pub(super) fn is_transforming(&self) -> bool {
         self.chain.as_ref().is_some_and(|chain| !chain.is_empty())
     }
 
-    /// Takes the transformers a header names.
+    /// Sets the transformers that a header names.
     ///
     /// # Errors
-    /// As [`Registry::get`].
+    /// Same as [`Registry::get`].
     pub(super) fn set_transformers(&mut self, header: &Header) -> Result<()> {
         self.chain = Some(self.registry.decoders(&header.transformers()?)?);
         Ok(())
     }
 }
 
-/// A decoded frame, borrowing from its bytes what it can.
+/// A decoded frame that borrows from its bytes where possible.
 pub(super) struct Frame<'a> {
     list: Cow<'a, [u8]>,
-    /// The buffer with the items, where it is not the one with the list.
+    /// The buffer with the items, if it differs from the one with the list.
     data: Option<Cow<'a, [u8]>>,
     items: Items,
 }
@@ -195,7 +195,7 @@ impl<'a> Frame<'a> {
         self.items.count()
     }
 
-    /// Item `index`, borrowed from the frame's bytes where it lies there in one piece.
+    /// Item `index`, borrowed from the frame's bytes if it is contiguous there.
     pub(super) fn into_item(self, index: u64) -> Option<Cow<'a, [u8]>> {
         let range = self.items.range(&self.list, index)?;
         match self.data.unwrap_or(self.list) {
@@ -239,7 +239,7 @@ impl Block {
         (range.end <= self.data.len()).then(|| self.data.slice(range))
     }
 
-    /// The beginning of a walk over the items.
+    /// Starts a walk over the items.
     pub(super) fn cursor(&self) -> ItemCursor {
         self.items.cursor()
     }
@@ -250,7 +250,7 @@ impl Block {
         self.data.get(range)
     }
 
-    /// Memory it keeps alive, more or less.
+    /// Approximate memory that it keeps alive.
     pub(super) fn size(&self) -> usize {
         self.list.len().saturating_add(self.data.len())
     }

@@ -1,15 +1,15 @@
-//! Decoded blocks that were used lately.
+//! Recently used decoded blocks.
 
 use super::block::Block;
 use crate::threads::fork::Lock;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of blocks kept. A block larger than this is used and dropped.
+/// Maximum total size of cached blocks. A larger block is used and dropped.
 const CAPACITY: usize = 32 << 20;
 
-/// A few decoded blocks, shared by the threads that read one file; the one unused for longest
-/// goes first. There are never many (blocks are large), so a list will do.
+/// A few decoded blocks, shared by the threads that read one file; the least recently used is
+/// evicted first. Blocks are large, so there are never many, and a list is enough.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
     blocks: Lock<Kept>,
@@ -17,12 +17,12 @@ pub(super) struct BlockCache {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By frame offset, the one used last at the back.
+    /// By frame offset, the most recently used at the back.
     blocks: VecDeque<(u64, Arc<Block>)>,
     size: usize,
 }
 
-/// Blocks kept at most: small ones would make the list long otherwise.
+/// Maximum number of blocks: otherwise small ones would make the list long.
 const MOST: usize = 64;
 
 impl BlockCache {

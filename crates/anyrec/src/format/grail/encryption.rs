@@ -1,12 +1,12 @@
-//! The built-in encryption: AES-256 in Galois/counter mode, block by block.
+//! The built-in encryption: AES-256-GCM, block by block.
 //!
 //! ```text
 //! stored   nonce[12] ciphertext[length of the block] tag[16]
 //! ```
-//! The nonce is random and fresh for every block, the tag covers the block's bytes. This is
-//! anyrec's own: no other implementation knows the name. What it does not hide or protect: the
-//! header, the number and sizes of blocks, and their order (a block that is copied or moved as a
-//! whole still authenticates). With random nonces one key is good for about 2^32 blocks.
+//! The nonce is random and new for every block; the tag covers the block's bytes. This transformer
+//! is specific to anyrec: no other implementation supports it. It does not hide or protect the
+//! header, the number and sizes of blocks, or their order (a block that is copied or moved as a
+//! whole still authenticates). With random nonces, one key is safe for about 2^32 blocks.
 
 use super::transform::Transformer;
 use crate::base::memory::check_available;
@@ -29,7 +29,10 @@ impl Aes256Gcm {
 impl Transformer for Aes256Gcm {
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
         let nonce = <[u8; NONCE]>::try_generate().map_err(|error| {
-            Error::io("the system gives no random numbers", std::io::Error::other(error.to_string()))
+            Error::io(
+                "cannot get random numbers from the operating system",
+                std::io::Error::other(error.to_string()),
+            )
         })?;
         let sealed = self
             .cipher
@@ -49,6 +52,6 @@ impl Transformer for Aes256Gcm {
         check_available(sealed.len())?;
         self.cipher
             .decrypt(&(*nonce).into(), sealed)
-            .map_err(|_| Error::corrupt("decryption fails: the key is another one, or the block was changed"))
+            .map_err(|_| Error::corrupt("decryption failed: the key is wrong, or the block was changed"))
     }
 }

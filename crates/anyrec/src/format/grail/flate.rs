@@ -6,7 +6,7 @@ use crate::base::deflate::{self, Compression, FlushCompress, FlushDecompress, St
 use crate::base::memory::reserve;
 use crate::base::{Error, Result};
 
-/// Raw deflate, no zlib or gzip wrapper.
+/// Raw deflate, without a zlib or gzip wrapper.
 pub(super) struct Flate {
     level: i32,
 }
@@ -22,13 +22,14 @@ impl Flate {
 impl Transformer for Flate {
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>> {
         let level = match self.level {
-            // Huffman coding alone: the fastest level stands in for it, the contents are the same.
+            // Huffman coding only. The fastest level replaces it; the decoded contents are the
+            // same.
             -2 => Compression::fast(),
             -1 => Compression::default(),
             level => match u32::try_from(level) {
                 Ok(level @ 0..=9) => Compression::new(level),
-                // Found out here and not when the transformer is made: the original writes files
-                // without blocks with any level.
+                // Checked here and not at construction: the original accepts any level when it
+                // writes a file without blocks.
                 _ => {
                     let message = format!("flate has levels from -2 to 9, not {level}");
                     return Err(Error::invalid(message));

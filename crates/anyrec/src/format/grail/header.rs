@@ -5,7 +5,7 @@
 //! value    01 byte | 02 varint | 03 uvarint | 04 03 uvarint(length) bytes
 //!          bool      signed      unsigned     string
 //! ```
-//! Two keys are reserved: `trailer` (a bool: a trailer block ends the file) and `transformer`
+//! Two keys are reserved: `trailer` (a bool: the file ends with a trailer block) and `transformer`
 //! (a string, once per transformer, in order of application).
 
 use super::layout::{put_uvarint, unzigzag, uvarint, zigzag};
@@ -18,9 +18,10 @@ pub const TRAILER_KEY: &str = "trailer";
 /// The key that names a transformer.
 pub const TRANSFORMER_KEY: &str = "transformer";
 
-/// More pairs than any header has: each takes far more memory than bytes in the file.
+/// More pairs than any real header has. A pair takes far more memory than it takes bytes in the
+/// file.
 const MAX_PAIRS: u64 = 1 << 16;
-/// An empty key and a bool.
+/// The size of a pair of an empty key and a bool.
 const SMALLEST_PAIR: u64 = 5;
 
 const BOOL: u8 = 1;
@@ -46,12 +47,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// Adds a pair at the end. A key that is there already stays: the new pair is a second one.
+    /// Appends a pair. An existing pair with the same key is kept.
     pub fn push(&mut self, key: impl Into<BString>, value: Value) {
         self.pairs.push((key.into(), value));
     }
 
-    /// The pairs in order.
+    /// The pairs, in order.
     pub fn pairs(&self) -> &[(BString, Value)] {
         &self.pairs
     }
@@ -61,12 +62,12 @@ impl Header {
         self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Whether the header promises a trailer. The first `trailer` pair decides.
+    /// Whether the header declares a trailer. The first `trailer` pair decides.
     pub fn has_trailer(&self) -> bool {
         self.get(TRAILER_KEY) == Some(&Value::Bool(true))
     }
 
-    /// Turns the promise of a trailer into its opposite, without changing the header's length.
+    /// Inverts the `trailer` declaration without changing the header's length.
     pub(super) fn withdraw_trailer(&mut self) {
         if let Some((_, value)) = self.pairs.iter_mut().find(|(key, _)| key == TRAILER_KEY) {
             *value = Value::Bool(false);
@@ -76,7 +77,7 @@ impl Header {
     /// The `transformer` entries, in order of application.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for an entry that is not a UTF-8 string.
     pub fn transformers(&self) -> Result<Vec<Transform>> {
         let named = self.pairs.iter().filter(|(key, _)| key == TRANSFORMER_KEY);
         named
@@ -89,7 +90,7 @@ impl Header {
             .collect()
     }
 
-    /// The bytes of the header block's one item.
+    /// Encodes the header block's only item.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_unsigned(self.pairs.len() as u64, &mut out);
@@ -108,11 +109,12 @@ impl Header {
         out
     }
 
-    /// Reads the header block's one item. Bytes after the last pair are ignored, as the original
-    /// does.
+    /// Decodes the header block's only item. Bytes after the last pair are ignored, as in the
+    /// original.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for values that are cut short or of no known type.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for values that are truncated or of unknown
+    /// type.
     pub fn decode(item: &[u8]) -> Result<Self> {
         let mut decoder = Decoder { rest: item };
         let count = match decoder.value()? {
@@ -121,7 +123,9 @@ impl Header {
         };
         let left = decoder.rest.len() as u64;
         if count > left / SMALLEST_PAIR {
-            return Err(Error::corrupt(format!("{count} pairs cannot be in the {left} bytes of the header")));
+            return Err(Error::corrupt(format!(
+                "{count} pairs do not fit in the {left} bytes of the header"
+            )));
         }
         if count > MAX_PAIRS {
             let message = format!("{count} header pairs are over the limit of {MAX_PAIRS}");

@@ -6,9 +6,9 @@
 //! items   uvarint count, uvarint size of each item, the items' bytes; nothing left over
 //! ```
 //! Numbers are little-endian; the checksum is CRC-32 (IEEE) over flag, size, total, index and
-//! payload. What stands between the joined payloads and the items (compression, encryption) is
-//! not known here, and neither is the file: bytes in, meaning out. Errors have no place; the
-//! caller knows where it was looking and adds it.
+//! payload. This module does not know about the transformers between the joined payloads and the
+//! items (compression, encryption), nor about files: it only interprets bytes. Errors carry no
+//! offset; the caller adds it.
 
 use crate::base::checksum::crc32;
 use crate::base::memory::reserve;
@@ -16,16 +16,16 @@ use crate::base::{Error, Result};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes of a chunk at rest; every chunk of a file begins at a multiple of this.
+/// Size of a chunk in the file; every chunk begins at a multiple of this.
 pub const CHUNK: usize = 32 << 10;
-/// Bytes of a chunk before its payload.
+/// Size of a chunk's header, before its payload.
 pub const CHUNK_HEADER: usize = 28;
 /// Largest payload of a chunk.
 pub const MAX_PAYLOAD: usize = CHUNK - CHUNK_HEADER;
 /// [`CHUNK`] as a file offset.
 pub(super) const CHUNK_BYTES: u64 = CHUNK as u64;
 
-/// Magic of a header block: the first bytes of a version 2 file.
+/// Magic of a header block, the first bytes of a version 2 file.
 pub const HEADER_MAGIC: [u8; 8] = [0xd9, 0xe1, 0xd9, 0x5c, 0xc2, 0x16, 0x04, 0xf7];
 /// Magic of a body block, and of a packed record of version 1.
 pub const BODY_MAGIC: [u8; 8] = [0x2e, 0x76, 0x47, 0xeb, 0x34, 0x07, 0x3c, 0x2e];
@@ -35,8 +35,8 @@ pub const TRAILER_MAGIC: [u8; 8] = [0xfe, 0xba, 0x1a, 0xd7, 0xcb, 0xdf, 0x75, 0x
 const PADDING: [u8; 4] = [0xde, 0xad, 0xbe, 0xef];
 /// The longest uvarint of a 64-bit number.
 const MAX_UVARINT: usize = 10;
-/// Every so many items the place in the size list is noted, so that reaching an item takes a
-/// short walk while the notes stay a fraction of the list itself.
+/// A mark is kept for every this many items, so that finding an item takes a short walk while the
+/// marks stay much smaller than the size list.
 const MARK_EVERY: u64 = 64;
 
 /// The three kinds of block.
@@ -46,12 +46,12 @@ pub enum BlockKind {
     Header,
     /// Items.
     Body,
-    /// The last block, one item of the writer's own.
+    /// The last block: one item defined by the writer.
     Trailer,
 }
 
 impl BlockKind {
-    /// The kind a magic number stands for.
+    /// The kind with this magic number.
     pub fn from_magic(magic: [u8; 8]) -> Option<Self> {
         match magic {
             HEADER_MAGIC => Some(BlockKind::Header),
@@ -71,18 +71,18 @@ impl BlockKind {
     }
 }
 
-/// One chunk, as far as it can be judged by itself.
+/// One chunk, as far as it can be checked on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// Kind of its block.
+    /// The kind of its block.
     pub kind: BlockKind,
     /// Unused by every known writer: 0.
     pub flag: u32,
-    /// Chunks in its block.
+    /// Number of chunks in its block.
     pub total: u32,
-    /// Its place in the block, from 0.
+    /// Its index in the block, from 0.
     pub index: u32,
-    /// Its share of the block.
+    /// Its part of the block.
     pub payload: &'a [u8],
 }
 
@@ -95,22 +95,22 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array_at(bytes, at).map(u32::from_le_bytes)
 }
 
-/// A magic number as messages show it.
+/// A magic number as shown in messages.
 pub(super) fn show_magic(magic: [u8; 8]) -> String {
     let hex: Vec<String> = magic.iter().map(|byte| format!("{byte:02x}")).collect();
     hex.join(" ")
 }
 
-/// The error for a magic number that does not belong where it stands.
+/// The error for a magic number that is not allowed at its position.
 pub(super) fn invalid_magic(magic: [u8; 8]) -> Error {
     Error::corrupt(format!("invalid magic number {}", show_magic(magic)))
 }
 
-/// The chunk at the beginning of `bytes`; its checksum is verified if `verify` says so.
+/// Decodes the chunk at the beginning of `bytes`; its checksum is checked if `verify` is true.
 ///
 /// # Errors
-/// Fewer bytes than a chunk, an unknown magic number, a payload size no chunk has room for, or a
-/// checksum that does not hold.
+/// Fewer bytes than a chunk, an unknown magic number, a payload size larger than a chunk, or a
+/// checksum that does not match.
 pub fn decode_chunk(bytes: &[u8], verify: bool) -> Result<Chunk<'_>> {
     let short = || Error::corrupt(format!("a chunk has {CHUNK} bytes, only {} are left", bytes.len()));
     let bytes = bytes.get(..CHUNK).ok_or_else(short)?;
@@ -127,12 +127,12 @@ pub fn decode_chunk(bytes: &[u8], verify: bool) -> Result<Chunk<'_>> {
         .ok_or_else(|| Error::corrupt(format!("chunk payload size {size} is over {MAX_PAYLOAD}")))?;
     if verify {
         let covered = bytes.get(12..CHUNK_HEADER + payload.len()).unwrap_or_default();
-        check_crc("chunk checksum does not hold", stored, covered)?;
+        check_crc("chunk checksum does not match", stored, covered)?;
     }
     Ok(Chunk { kind, flag, total, index, payload })
 }
 
-/// Holds a stored CRC-32 against the bytes it covers.
+/// Checks a stored CRC-32 against the bytes it covers.
 pub(super) fn check_crc(failure: &str, stored: u32, covered: &[u8]) -> Result<()> {
     let computed = crc32(covered);
     if computed == stored {
@@ -141,7 +141,7 @@ pub(super) fn check_crc(failure: &str, stored: u32, covered: &[u8]) -> Result<()
     Err(Error::corrupt(failure).expected_found(format!("{stored:08x}"), format!("{computed:08x}")))
 }
 
-/// What must hold between the chunks of one block.
+/// The invariants between the chunks of one block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkRun {
     pub(super) kind: BlockKind,
@@ -150,7 +150,7 @@ pub(super) struct ChunkRun {
 }
 
 impl ChunkRun {
-    /// Begins a block with its first chunk.
+    /// Starts a block with its first chunk.
     pub(super) fn begin(chunk: &Chunk<'_>) -> Result<Self> {
         if chunk.index != 0 {
             return Err(Error::corrupt("chunk index does not begin a block").expected_found(0, chunk.index));
@@ -161,10 +161,10 @@ impl ChunkRun {
         Ok(ChunkRun { kind: chunk.kind, total: chunk.total, next: 1 })
     }
 
-    /// Takes the next chunk.
+    /// Adds the next chunk.
     pub(super) fn push(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         if chunk.index != self.next {
-            return Err(Error::corrupt("chunk index out of turn").expected_found(self.next, chunk.index));
+            return Err(Error::corrupt("chunk index out of order").expected_found(self.next, chunk.index));
         }
         if chunk.kind != self.kind {
             return Err(Error::corrupt("magic number changes within a block")
@@ -182,7 +182,7 @@ impl ChunkRun {
         self.next == self.total
     }
 
-    /// The error for a block whose remaining chunks are not there.
+    /// The error for a block whose remaining chunks are missing.
     pub(super) fn cut_short(&self) -> Error {
         Error::corrupt(format!(
             "the block is cut short: the file has {} of its {} chunks",
@@ -191,11 +191,11 @@ impl ChunkRun {
     }
 }
 
-/// The block at the beginning of `bytes`: its kind and its joined payloads, borrowed where the
-/// block is one chunk.
+/// The block at the beginning of `bytes`: its kind and its joined payloads, borrowed if the block
+/// is one chunk.
 ///
 /// # Errors
-/// As [`decode_chunk`], and for chunks that do not follow each other.
+/// Same as [`decode_chunk`], and for chunks that do not follow each other.
 pub fn join_block(bytes: &[u8], verify: bool) -> Result<(BlockKind, Cow<'_, [u8]>)> {
     let first = decode_chunk(bytes, verify)?;
     let mut run = ChunkRun::begin(&first)?;
@@ -215,17 +215,17 @@ pub fn join_block(bytes: &[u8], verify: bool) -> Result<(BlockKind, Cow<'_, [u8]
     Ok((run.kind, Cow::Owned(joined)))
 }
 
-/// Room for the payloads of `total` chunks, as far as `available` bytes of file can fill it.
+/// Capacity for the payloads of `total` chunks, limited by the `available` bytes of the file.
 pub(super) fn block_capacity(total: u32, available: usize) -> usize {
     usize::try_from(total).unwrap_or(usize::MAX).saturating_mul(MAX_PAYLOAD).min(available)
 }
 
-/// Number of chunks a payload takes; an empty one takes one.
+/// Number of chunks for a payload; an empty one takes one chunk.
 pub(super) fn chunk_count(payload: usize) -> usize {
     payload.div_ceil(MAX_PAYLOAD).max(1)
 }
 
-/// Adds a block to `out`: its chunks with their checksums and padding.
+/// Appends a block to `out`: its chunks with their checksums and padding.
 ///
 /// # Errors
 /// [`Limit`](crate::ErrorKind::Limit) for a block of more than 2^32 - 1 chunks (128 TiB).
@@ -236,10 +236,10 @@ pub fn encode_block(kind: BlockKind, payload: &[u8], out: &mut Vec<u8>) -> Resul
     })
 }
 
-/// Hands out the chunks of a block whose payload is in two pieces.
+/// Emits the chunks of a block whose payload is in two pieces.
 ///
 /// # Errors
-/// As [`encode_block`], and what `emit` says.
+/// Same as [`encode_block`], and any error of `emit`.
 pub(super) fn encode_chunks(
     kind: BlockKind,
     payload: [&[u8]; 2],
@@ -274,8 +274,8 @@ pub(super) fn encode_chunks(
     Ok(())
 }
 
-/// The unsigned number at the beginning of `bytes` and how many bytes it takes. Longer encodings
-/// than needed are accepted, as the original does; more than 64 bits are not.
+/// Decodes the unsigned number at the beginning of `bytes` and returns it with its length.
+/// Encodings longer than necessary are accepted, as in the original; numbers over 64 bits are not.
 pub(super) fn uvarint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (at, &byte) in bytes.iter().take(MAX_UVARINT).enumerate() {
@@ -290,7 +290,7 @@ pub(super) fn uvarint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Adds an unsigned number in its shortest form.
+/// Appends an unsigned number in its shortest form.
 pub(super) fn put_uvarint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
@@ -299,7 +299,7 @@ pub(super) fn put_uvarint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// A signed number as the unsigned one that stands for it (zig-zag).
+/// Encodes a signed number as an unsigned one (zig-zag).
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
@@ -309,22 +309,22 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-/// Where the items of a block are: its size list, checked, and marks to find one's way in it.
+/// The ranges of a block's items: its checked size list, with marks for fast lookup.
 ///
-/// It holds no bytes: the buffer with the size list is passed in again, and ranges come out that
-/// hold for the buffer with the items (the same one, except for transformed legacy records).
+/// It holds no bytes. The buffer with the size list is passed in again, and the returned ranges
+/// refer to the buffer with the items (the same one, except for transformed legacy records).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Items {
     count: u64,
     /// One past the size list, in the buffer it was parsed from.
     end: usize,
-    /// Added up sizes.
+    /// Sum of the sizes.
     total: u64,
-    /// For every [`MARK_EVERY`]th item: where its size is, and where its bytes begin.
+    /// For every [`MARK_EVERY`]th item: the offset of its size, and the offset of its bytes.
     marks: Vec<(usize, usize)>,
 }
 
-/// The place of the next item in a walk over all of them.
+/// The position of the next item in a walk over all of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemCursor {
     size_at: usize,
@@ -332,21 +332,20 @@ pub(super) struct ItemCursor {
 }
 
 impl Items {
-    /// Reads count and sizes from `list` on, which begins at `at` in its buffer. Nothing is said
-    /// yet about the items' bytes.
+    /// Parses the count and the sizes at `at` in the buffer. The items' bytes are not checked yet.
     fn parse_list(buffer: &[u8], at: usize) -> Result<Self> {
         let list = buffer.get(at..).unwrap_or_default();
         let (count, taken) = uvarint(list)
             .ok_or_else(|| Error::corrupt("the number of items in the block is not readable"))?;
         let left = list.len() - taken;
-        // Every size takes a byte at least.
+        // Every size takes at least one byte.
         if count > left as u64 {
-            return Err(Error::corrupt(format!("{count} items cannot be in the {left} bytes of the block")));
+            return Err(Error::corrupt(format!("{count} items do not fit in the {left} bytes of the block")));
         }
         let mut items = Items { count, end: at + taken, total: 0, marks: Vec::new() };
         for index in 0..count {
             if index % MARK_EVERY == 0 {
-                // A total past the address space is refused below.
+                // A total beyond the address space is rejected below.
                 reserve(&mut items.marks, 1)?;
                 items.marks.push((items.end, usize::try_from(items.total).unwrap_or(usize::MAX)));
             }
@@ -361,10 +360,10 @@ impl Items {
         Ok(items)
     }
 
-    /// The items of a whole block.
+    /// Parses the items of a complete block.
     ///
     /// # Errors
-    /// A list that is not readable, or sizes that do not add up to the block's.
+    /// A malformed list, or sizes that do not add up to the block's.
     pub fn parse(block: &[u8]) -> Result<Self> {
         let mut items = Self::parse_list(block, 0)?;
         let promised = items.total.saturating_add(items.end as u64);
@@ -379,8 +378,8 @@ impl Items {
         Ok(items)
     }
 
-    /// The items of a legacy packed record whose list begins at `at`; their bytes lie in a buffer
-    /// of their own.
+    /// Parses the items of a legacy packed record whose list begins at `at`; their bytes are in a
+    /// separate buffer.
     pub(super) fn parse_apart(record: &[u8], at: usize) -> Result<Self> {
         Self::parse_list(record, at)
     }
@@ -395,13 +394,13 @@ impl Items {
         self.end
     }
 
-    /// Bytes of all items together.
+    /// Total size of all items.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Where item `index` lies in the buffer with the items. `list` is the buffer this was
-    /// parsed from.
+    /// The range of item `index` in the buffer with the items. `list` is the buffer this was parsed
+    /// from.
     pub fn range(&self, list: &[u8], index: u64) -> Option<Range<usize>> {
         if index >= self.count {
             return None;
@@ -415,7 +414,7 @@ impl Items {
         cursor.next(list)
     }
 
-    /// The beginning of a walk over all items.
+    /// Starts a walk over all items.
     pub(super) fn cursor(&self) -> ItemCursor {
         let (size_at, data_at) = self.marks.first().copied().unwrap_or((self.end, self.end));
         ItemCursor { size_at, data_at }
@@ -423,7 +422,7 @@ impl Items {
 }
 
 impl ItemCursor {
-    /// Where the next item lies. The caller counts.
+    /// The range of the next item. The caller counts the items.
     pub(super) fn next(&mut self, list: &[u8]) -> Option<Range<usize>> {
         let (size, taken) = uvarint(list.get(self.size_at..)?)?;
         let end = self.data_at.checked_add(usize::try_from(size).ok()?)?;
@@ -433,7 +432,7 @@ impl ItemCursor {
     }
 }
 
-/// Adds count and sizes, in that order, as they stand before the items.
+/// Appends the count and the sizes, in that order, as stored before the items.
 pub(super) fn put_item_list(sizes: &[u64], out: &mut Vec<u8>) {
     put_uvarint(sizes.len() as u64, out);
     for &size in sizes {
@@ -442,10 +441,10 @@ pub(super) fn put_item_list(sizes: &[u64], out: &mut Vec<u8>) {
 }
 
 /// An upper bound on the length of a file that holds items of these sizes in blocks of
-/// `record_size` bytes, without transformers: enough to reserve space beforehand.
+/// `record_size` bytes, without transformers. Enough to reserve space in advance.
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) when `record_size` is 0 or the bound is over 2^64.
+/// [`Invalid`](crate::ErrorKind::Invalid) if `record_size` is 0 or the bound exceeds 2^64.
 ///
 /// ```
 /// use anyrec::format::grail::required_space;

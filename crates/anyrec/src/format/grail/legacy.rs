@@ -5,9 +5,9 @@
 //! unpacked  the payload is the item
 //! packed    checksum[4] uvarint count, uvarint size of each item, the items' bytes
 //! ```
-//! The first checksum covers the eight length bytes, the second one count and sizes. The items'
-//! bytes have none. In packed records they may be transformed as a whole; the file does not say
-//! so, its name (`.grail-rpk-gz`) or the caller does.
+//! The first checksum covers the eight length bytes, the second one the count and the sizes. The
+//! items' bytes have no checksum. In packed records they may be transformed as a whole. The file
+//! does not say so; its name (`.grail-rpk-gz`) or the caller does.
 
 use super::layout::{BODY_MAGIC, Items, array_at, check_crc, invalid_magic};
 use super::transform::Chain;
@@ -19,14 +19,14 @@ use std::borrow::Cow;
 pub const UNPACKED_MAGIC: [u8; 8] = [0xfc, 0xae, 0x95, 0x31, 0xf0, 0xd9, 0xbd, 0x20];
 /// Magic of a packed record, the same as that of a body block.
 pub const PACKED_MAGIC: [u8; 8] = BODY_MAGIC;
-/// Bytes of a record before its payload.
+/// Size of a record's header, before its payload.
 pub const RECORD_HEADER: usize = 20;
 /// Largest payload that is read.
 pub const MAX_RECORD: u64 = 1 << 29;
-/// Bytes of a packed payload before the item count.
+/// Size of a packed payload's header, before the item count.
 const PACKED_HEADER: usize = 4;
 
-/// The two kinds of record; both may stand in one file.
+/// The two kinds of record; a file may contain both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// One item.
@@ -36,7 +36,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// The kind a magic number stands for.
+    /// The kind with this magic number.
     pub fn from_magic(magic: [u8; 8]) -> Option<Self> {
         match magic {
             UNPACKED_MAGIC => Some(RecordKind::Unpacked),
@@ -54,11 +54,11 @@ impl RecordKind {
     }
 }
 
-/// Kind and payload length from the record header at the beginning of `bytes`. The length's
-/// checksum always counts: without it there is no telling where the record ends.
+/// Decodes kind and payload length from the record header at the beginning of `bytes`. The length's
+/// checksum is always checked: without it, the end of the record is unknown.
 ///
 /// # Errors
-/// Fewer bytes than a header, an unknown magic number, a checksum that does not hold, or a length
+/// Fewer bytes than a header, an unknown magic number, a checksum that does not match, or a length
 /// over [`MAX_RECORD`].
 pub fn decode_record_header(bytes: &[u8]) -> Result<(RecordKind, u64)> {
     let short = || {
@@ -68,7 +68,7 @@ pub fn decode_record_header(bytes: &[u8]) -> Result<(RecordKind, u64)> {
     let kind = RecordKind::from_magic(magic).ok_or_else(|| invalid_magic(magic))?;
     let length: [u8; 8] = array_at(bytes, 8).ok_or_else(short)?;
     let stored = array_at(bytes, 16).map(u32::from_le_bytes).ok_or_else(short)?;
-    check_crc("checksum of the record's length does not hold", stored, &length)?;
+    check_crc("checksum of the record's length does not match", stored, &length)?;
     let length = u64::from_le_bytes(length);
     if length > MAX_RECORD {
         return Err(Error::corrupt(format!("record length {length} is over {MAX_RECORD}")));
@@ -76,7 +76,7 @@ pub fn decode_record_header(bytes: &[u8]) -> Result<(RecordKind, u64)> {
     Ok((kind, length))
 }
 
-/// A record header.
+/// Encodes a record header.
 pub fn encode_record_header(kind: RecordKind, length: u64) -> [u8; RECORD_HEADER] {
     let length = length.to_le_bytes();
     let checksum = crc32(&length).to_le_bytes();
@@ -88,17 +88,17 @@ pub fn encode_record_header(kind: RecordKind, length: u64) -> [u8; RECORD_HEADER
     header
 }
 
-/// Where the first sound record header in `bytes` begins.
+/// The offset of the first sound record header in `bytes`.
 pub(super) fn find_record_header(bytes: &[u8]) -> Option<usize> {
     memchr::memchr2_iter(UNPACKED_MAGIC[0], PACKED_MAGIC[0], bytes)
         .find(|&at| bytes.get(at..).is_some_and(|rest| decode_record_header(rest).is_ok()))
 }
 
-/// Where the items of a packed payload are, and the buffer they are in.
+/// The ranges of the items of a packed payload, and the buffer they refer to.
 ///
 /// # Errors
-/// A list that is cut short or whose checksum does not hold, data that cannot be transformed
-/// back, or data that is not as long as the sizes say.
+/// A list that is truncated or does not match its checksum, data that cannot be decoded, or data
+/// whose length does not match the sizes.
 pub(super) fn unpack<'a>(
     payload: &'a [u8],
     transform: &Chain,
@@ -111,10 +111,10 @@ pub(super) fn unpack<'a>(
     let items = Items::parse_apart(payload, PACKED_HEADER)?;
     if verify {
         let covered = payload.get(PACKED_HEADER..items.list_end()).unwrap_or_default();
-        check_crc("checksum of the packed record's item sizes does not hold", stored, covered)?;
+        check_crc("checksum of the packed record's item sizes does not match", stored, covered)?;
     }
     let data = payload.get(items.list_end()..).unwrap_or_default();
-    // The sizes say how much comes out: more than that is not worth the memory.
+    // The sizes determine the output length. More than that is not worth the memory.
     let data = transform.decode(Cow::Borrowed(data), items.total().min(limit)).map_err(|error| {
         if error.kind() == ErrorKind::Limit && items.total() <= limit {
             return Error::corrupt(format!(
@@ -127,12 +127,12 @@ pub(super) fn unpack<'a>(
     if data.len() as u64 != items.total() {
         return Err(Error::corrupt("size of the packed record's data does not match its items")
             .expected_found(items.total(), data.len())
-            .with_hint("a packed file that was written with a transformer is read with the same one"));
+            .with_hint("a packed file written with a transformer must be read with the same one"));
     }
     Ok((items, data))
 }
 
-/// Adds count and sizes with their checksum, as they stand before the items of a packed record.
+/// Appends the count, the sizes and their checksum, as stored before the items of a packed record.
 pub(super) fn put_packed_list(sizes: &[u64], out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; PACKED_HEADER]);

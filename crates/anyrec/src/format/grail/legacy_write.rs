@@ -1,4 +1,4 @@
-//! Writing version 1 files, for readers that know nothing newer.
+//! Writes version 1 files, for readers that do not support version 2.
 
 use super::legacy::{self, MAX_RECORD, RECORD_HEADER, RecordKind};
 use super::options::{self as own, Version};
@@ -14,25 +14,25 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-/// Items of a packed record unless told otherwise.
+/// Default number of items per packed record.
 const DEFAULT_MAX_ITEMS: u64 = 16 << 10;
-/// The most that can be asked for.
+/// The largest number that can be requested.
 const LARGEST_MAX_ITEMS: u64 = 10 << 20;
-/// Bytes of the items of a packed record unless told otherwise.
+/// Default limit on the total size of a packed record's items.
 const DEFAULT_MAX_BYTES: u64 = 16 << 20;
 
 /// Called with (offset, length) of every record.
 type IndexCallback<'a> = Box<dyn FnMut(u64, u64) -> Result<()> + Send + 'a>;
 type PackedCallback<'a> = Box<dyn FnMut(PackedEvent) -> Result<()> + Send + 'a>;
 
-/// Records in their frames, both kinds.
+/// Writes records of both kinds with their headers.
 struct Records<'a> {
     sink: Option<Output<'a>>,
     offset: u64,
 }
 
 impl Records<'_> {
-    /// Writes a record of these pieces; says where it begins and how long it is.
+    /// Writes a record of these pieces and returns its offset and length.
     fn write(&mut self, kind: RecordKind, pieces: &[&[u8]]) -> Result<(u64, u64)> {
         let length = pieces.iter().map(|piece| piece.len() as u64).sum();
         if length > MAX_RECORD {
@@ -40,7 +40,7 @@ impl Records<'_> {
                 format!("a legacy record of {length} bytes is over the {MAX_RECORD} that can be read");
             return Err(Error::new(ErrorKind::Limit, message));
         }
-        let sink = self.sink.as_mut().ok_or_else(|| Error::invalid("the file was finished already"))?;
+        let sink = self.sink.as_mut().ok_or_else(|| Error::invalid("the file is already finished"))?;
         sink.append(&legacy::encode_record_header(kind, length))?;
         for piece in pieces {
             sink.append(piece)?;
@@ -52,11 +52,11 @@ impl Records<'_> {
     }
 
     fn complete(&mut self) -> Result<FileSet> {
-        self.sink.take().ok_or_else(|| Error::invalid("the file was finished already"))?.complete()
+        self.sink.take().ok_or_else(|| Error::invalid("the file is already finished"))?.complete()
     }
 }
 
-/// Writes unpacked version 1 records: one item each, no checksum over it.
+/// Writes unpacked version 1 records: one item each, without a checksum over it.
 ///
 /// ```
 /// use anyrec::format::grail::LegacyWriter;
@@ -76,10 +76,10 @@ pub struct LegacyWriter<'a> {
 }
 
 impl LegacyWriter<'static> {
-    /// A writer of the file `path`, which appears in [`finish`](LegacyWriter::finish).
+    /// Creates a writer for the file `path`, which [`finish`](LegacyWriter::finish) publishes.
     ///
     /// # Errors
-    /// A setting that these files do not have, an existing file, or what the system says.
+    /// A setting that these files do not have, an existing file, or the operating system's error.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.only::<own::WriteOptions>()?.check_for(Version::LegacyUnpacked)?;
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
@@ -88,7 +88,7 @@ impl LegacyWriter<'static> {
 }
 
 impl<'a> LegacyWriter<'a> {
-    /// A writer to a stream.
+    /// Creates a writer to a stream.
     pub fn new(stream: impl Write + Send + 'a) -> Self {
         Self::over(Output::stream(stream))
     }
@@ -97,8 +97,8 @@ impl<'a> LegacyWriter<'a> {
         LegacyWriter { records: Records { sink: Some(sink), offset: 0 }, index: None, written: 0 }
     }
 
-    /// Has `callback` called with (offset, length) of every record; the length is that of the
-    /// whole record, header included.
+    /// Sets a callback that receives (offset, length) of every record. The length is that of the
+    /// complete record, header included.
     pub fn on_index(&mut self, callback: impl FnMut(u64, u64) -> Result<()> + Send + 'a) {
         self.index = Some(Box::new(callback));
     }
@@ -106,15 +106,15 @@ impl<'a> LegacyWriter<'a> {
     /// Writes an item.
     ///
     /// # Errors
-    /// [`Limit`](ErrorKind::Limit) over 2^29 bytes; what the system or the callback says.
+    /// [`Limit`](ErrorKind::Limit) over 2^29 bytes; errors of the operating system or the callback.
     pub fn write(&mut self, item: &[u8]) -> Result<()> {
         self.write_slices(&[item])
     }
 
-    /// Writes an item that is given in pieces.
+    /// Writes an item given in pieces.
     ///
     /// # Errors
-    /// As [`write`](LegacyWriter::write).
+    /// Same as [`write`](LegacyWriter::write).
     pub fn write_slices(&mut self, pieces: &[&[u8]]) -> Result<()> {
         let (offset, length) = self.records.write(RecordKind::Unpacked, pieces)?;
         self.written += 1;
@@ -127,7 +127,7 @@ impl<'a> LegacyWriter<'a> {
     /// Completes the output.
     ///
     /// # Errors
-    /// What the system says; when called again.
+    /// The operating system's error, or a second call.
     pub fn finish(&mut self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
@@ -140,33 +140,33 @@ impl<'a> LegacyWriter<'a> {
     }
 }
 
-/// What a [`LegacyPackedWriter`] tells its callback.
+/// What a [`LegacyPackedWriter`] reports to its callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackedEvent {
     /// A record was written.
     Record {
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
-        /// How long it is, header included.
+        /// Its length, header included.
         length: u64,
-        /// Items in it.
+        /// Number of items in it.
         items: u64,
     },
     /// An item of that record; with a transformer, all of them as one.
     Item {
-        /// Where it begins, from the first item's beginning.
+        /// Its offset, relative to the first item.
         offset: u64,
-        /// How long it is.
+        /// Its length.
         length: u64,
     },
-    /// All of the record has been told.
+    /// The record has been reported completely.
     Flushed,
 }
 
 /// Writes packed version 1 records: many items each.
 ///
-/// A record ends before the item that would make it longer than the limits allow, and at
+/// A record ends before the item that would exceed the limits, and at
 /// [`flush`](LegacyPackedWriter::flush).
 pub struct LegacyPackedWriter<'a> {
     records: Records<'a>,
@@ -181,11 +181,12 @@ pub struct LegacyPackedWriter<'a> {
 }
 
 impl LegacyPackedWriter<'static> {
-    /// A writer of the file `path`, which appears in [`finish`](LegacyPackedWriter::finish). A
-    /// name that ends in `.grail-rpk-gz` says that the items are deflated, so they are then.
+    /// Creates a writer for the file `path`, which [`finish`](LegacyPackedWriter::finish)
+    /// publishes. If the name ends in `.grail-rpk-gz`, the items are deflated, because readers rely
+    /// on that.
     ///
     /// # Errors
-    /// A setting that these files do not have, an existing file, or what the system says.
+    /// A setting that these files do not have, an existing file, or the operating system's error.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let by_name = name.ends_with(".grail-rpk-gz").then(Transform::flate);
@@ -195,7 +196,7 @@ impl LegacyPackedWriter<'static> {
         }
         let mut writer = Self::over(None, &own)?;
         if !own.transformers.is_empty() && !name.ends_with(".grail-rpk-gz") {
-            let notice = "the file does not say that it is transformed: readers must be told";
+            let notice = "the file does not name its transformer: readers must specify it";
             writer.notices.push(Notice::new(notice));
         }
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
@@ -205,11 +206,11 @@ impl LegacyPackedWriter<'static> {
 }
 
 impl<'a> LegacyPackedWriter<'a> {
-    /// A writer to a stream. Of the options, `max_items` and `transformers` (one at most, and the
-    /// file keeps no trace of it) matter.
+    /// Creates a writer to a stream. It uses the options `max_items` and `transformers` (at most
+    /// one, which the file does not record).
     ///
     /// # Errors
-    /// A setting that these files do not have, or a transformer nobody registered.
+    /// A setting that these files do not have, or an unknown transformer.
     pub fn new(stream: impl Write + Send + 'a, options: &own::WriteOptions) -> Result<Self> {
         Self::over(Some(Output::stream(stream)), options)
     }
@@ -217,7 +218,7 @@ impl<'a> LegacyPackedWriter<'a> {
     fn over(sink: Option<Output<'a>>, options: &own::WriteOptions) -> Result<Self> {
         options.check_for(Version::LegacyPacked)?;
         if options.transformers.len() > 1 {
-            return Err(Error::invalid("a legacy packed file takes one transformer at most"));
+            return Err(Error::invalid("a legacy packed file takes at most one transformer"));
         }
         let max_items = match options.max_items {
             None | Some(0) => DEFAULT_MAX_ITEMS,
@@ -236,21 +237,21 @@ impl<'a> LegacyPackedWriter<'a> {
         })
     }
 
-    /// Sets how many bytes of items a record holds at most (16 MiB if this is not called, or 0).
+    /// Sets the maximum total size of a record's items (16 MiB if not called, or 0).
     pub fn set_max_bytes(&mut self, max_bytes: u64) {
         self.max_bytes = if max_bytes == 0 { DEFAULT_MAX_BYTES } else { max_bytes };
     }
 
-    /// Has `callback` called with all that is written, in order.
+    /// Sets a callback that receives everything that is written, in order.
     pub fn on_index(&mut self, callback: impl FnMut(PackedEvent) -> Result<()> + Send + 'a) {
         self.callback = Some(Box::new(callback));
     }
 
-    /// Adds an item.
+    /// Appends an item.
     ///
     /// # Errors
-    /// [`Limit`](ErrorKind::Limit) for an item that no record has room for; what the system, the
-    /// transformer or the callback says.
+    /// [`Limit`](ErrorKind::Limit) for an item that does not fit in a record; errors of the
+    /// operating system, the transformer or the callback.
     pub fn write(&mut self, item: &[u8]) -> Result<()> {
         let size = item.len() as u64;
         if size > self.max_bytes {
@@ -268,10 +269,10 @@ impl<'a> LegacyPackedWriter<'a> {
         Ok(())
     }
 
-    /// Ends the record; without items since the last one nothing happens.
+    /// Ends the record. Does nothing if no item was added since the last one.
     ///
     /// # Errors
-    /// As [`write`](LegacyPackedWriter::write).
+    /// Same as [`write`](LegacyPackedWriter::write).
     pub fn flush(&mut self) -> Result<()> {
         if self.sizes.is_empty() {
             return Ok(());
@@ -296,7 +297,7 @@ impl<'a> LegacyPackedWriter<'a> {
     /// Ends the record and completes the output.
     ///
     /// # Errors
-    /// As [`write`](LegacyPackedWriter::write); when called again.
+    /// Same as [`write`](LegacyPackedWriter::write), or a second call.
     pub fn finish(&mut self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
@@ -311,7 +312,7 @@ impl<'a> LegacyPackedWriter<'a> {
     }
 }
 
-/// A version 1 writer as all formats' writers are used.
+/// A version 1 writer behind the interface shared by all formats.
 pub(super) struct LegacyFileWriter {
     writer: Kind,
     dropped: DroppedTags,

@@ -1,12 +1,12 @@
 //! GRAIL recordio: `.grail-rio`, `.grail-rpk`, `.grail-rpk-gz`.
 //!
-//! Version 2 files are blocks of items, cut into chunks of 32 KiB with a checksum each, with a
-//! header of typed pairs, transformers (compression, encryption) and an optional trailer.
-//! Version 1 files, legacy by now, are records of one item or packed ones of many.
+//! Version 2 files consist of blocks of items, split into 32 KiB chunks with a checksum each. They
+//! have a header of typed pairs, transformers (compression, encryption) and an optional trailer.
+//! Version 1 files, now legacy, consist of records of one item, or packed records of many.
 //!
-//! Besides [`FORMAT`], through which all of this library speaks, there are the typed [`Writer`],
-//! [`LegacyWriter`] and [`LegacyPackedWriter`], and the [`Scanner`], which does what the
-//! original's scanners do. The byte layout is described in `docs/formats/grail.md`.
+//! Besides [`FORMAT`], which the rest of the library uses, there are the typed [`Writer`],
+//! [`LegacyWriter`] and [`LegacyPackedWriter`], and the [`Scanner`], which behaves like the
+//! original's scanners. `docs/formats/grail.md` describes the byte layout.
 
 mod block;
 mod cache;
@@ -58,7 +58,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct Grail;
 
-/// The one [`Grail`] there is.
+/// The only value of [`Grail`].
 pub static FORMAT: Grail = Grail;
 
 impl Format for Grail {
@@ -83,7 +83,7 @@ impl Format for Grail {
             labels: Labels::None,
             wants_count: false,
             fixed_size: false,
-            // A block of one item: 2^32 - 1 chunks, less the item's count and size.
+            // A block of one item: 2^32 - 1 chunks, minus the item's count and size.
             max_record: u32::MAX as u64 * layout::MAX_PAYLOAD as u64 - 11,
         }
     }
@@ -100,7 +100,7 @@ impl Format for Grail {
         version(head).name()
     }
 
-    /// Version, transformers and the header's own pairs; a trailer if one was met.
+    /// Version, transformers and the header's own pairs, and a trailer if one was found.
     fn options_like(
         &self,
         head: &[u8],

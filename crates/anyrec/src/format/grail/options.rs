@@ -1,4 +1,4 @@
-//! The options that only GRAIL recordio has.
+//! The options specific to GRAIL recordio.
 
 use super::FORMAT;
 use super::transform::{Registry, Transform};
@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Which version of GRAIL recordio a file is written as.
+/// The version of GRAIL recordio to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Version {
@@ -23,7 +23,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them.
+    /// All versions.
     pub const ALL: [Version; 3] = [Version::Two, Version::LegacyUnpacked, Version::LegacyPacked];
 
     /// Its name: `2`, `1-unpacked` or `1-packed`.
@@ -42,8 +42,8 @@ impl Version {
 pub struct OpenOptions {
     /// Transformers by name, for files whose header names them, and keys.
     pub registry: Registry,
-    /// Version 1 packed files: the transformer, which the file does not name. Without it the name of
-    /// the file decides (`.grail-rpk-gz`).
+    /// The transformer of version 1 packed files, which the file does not name. If not set, the
+    /// file name decides (`.grail-rpk-gz`).
     pub legacy_transform: Option<Transform>,
 }
 
@@ -79,13 +79,13 @@ pub struct WriteOptions {
     pub header: Vec<(BString, Value)>,
     /// Transformers in order of application.
     pub transformers: Vec<Transform>,
-    /// Where transformers are looked up.
+    /// Used to look up transformers.
     pub registry: Registry,
     /// Items per block.
     pub max_items: Option<u64>,
-    /// A trailer will be set before the end.
+    /// Whether a trailer will be set before the end.
     pub trailer: bool,
-    /// Blocks compressed at once (default 8).
+    /// Number of blocks compressed in parallel (default 8).
     pub parallelism: Option<usize>,
 }
 
@@ -139,7 +139,7 @@ impl WriteOptions {
         self
     }
 
-    /// An error if something was set that a version does not have.
+    /// Fails if a setting is set that the version does not have.
     pub(super) fn check_for(&self, version: Version) -> Result<()> {
         let legacy = version != Version::Two;
         let set = [
@@ -224,14 +224,14 @@ fn path(text: &BString) -> &Path {
 }
 
 fn transform(entry: &BString) -> Result<Transform> {
-    let entry = entry.to_str().map_err(|_| Error::invalid("it is text in UTF-8"))?;
+    let entry = entry.to_str().map_err(|_| Error::invalid("expected UTF-8 text"))?;
     Ok(Transform::from(entry))
 }
 
 fn version(name: &BString) -> Result<Version> {
     Version::ALL.into_iter().find(|version| *name == version.name()).ok_or_else(|| {
         Error::invalid(format!(
-            "GRAIL files have no version {name:?}, but \"2\", \"1-unpacked\" and \"1-packed\""
+            "unknown GRAIL version {name:?}: expected \"2\", \"1-unpacked\" or \"1-packed\""
         ))
     })
 }

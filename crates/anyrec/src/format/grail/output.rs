@@ -1,4 +1,4 @@
-//! Where the writers' bytes go: a file that appears when it is whole, or any [`Write`].
+//! Where the writers' bytes go: a file that is published only when complete, or any [`Write`].
 
 use crate::base::{Error, Result};
 use crate::io::{AtomicFile, FileSet};

@@ -1,7 +1,7 @@
-//! Transformers at work on several blocks at once, results in order.
+//! Transforms several blocks in parallel and returns the results in order.
 //!
-//! Threads start when there is a block for them and none is idle, and are joined when the
-//! pipeline is dropped. Nothing here is written: the owner takes the results, oldest first.
+//! A thread is started when a block is submitted and no thread is idle. Threads are joined when the
+//! pipeline is dropped. The pipeline writes nothing: the owner takes the results, oldest first.
 
 use super::transform::Chain;
 use crate::base::{Error, Result};
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A block to transform, and where the result goes.
+/// A block to transform, and the channel for the result.
 type Job = (Vec<u8>, Sender<Result<Vec<u8>>>);
 
 pub(super) struct Pipeline {
     chain: Arc<Chain>,
     parallelism: usize,
-    /// `None` while being dropped, which tells the threads to end.
+    /// `None` while being dropped, which ends the threads.
     jobs: Option<Sender<Job>>,
     queue: Arc<Mutex<Receiver<Job>>>,
-    /// One receiver per block in flight, in the order of submission.
+    /// One receiver per block in flight, in submission order.
     results: VecDeque<Receiver<Result<Vec<u8>>>>,
     threads: Vec<Thread>,
 }
@@ -37,29 +37,30 @@ impl Pipeline {
         }
     }
 
-    /// Whether there is nothing to do to blocks, and none is in flight.
+    /// Whether blocks need no transforming and none is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.chain.is_empty() && self.results.is_empty()
     }
 
-    /// Whether no more block may be submitted before a result is taken. One waits beside those that
-    /// are worked on: a thread that is done goes on with it, and not only when the owner comes by.
+    /// Whether a result must be taken before another block may be submitted. One block waits in
+    /// addition to those being transformed, so that a thread that finishes can continue with it at
+    /// once.
     pub(super) fn is_full(&self) -> bool {
         self.results.len() > self.parallelism
     }
 
-    /// Adds a block.
+    /// Submits a block.
     pub(super) fn submit(&mut self, block: Vec<u8>) -> Result<()> {
         let (sender, receiver) = channel();
         if self.parallelism == 1 || self.chain.is_empty() {
-            // A thread of its own would only add the trouble.
+            // A thread would only add overhead.
             let _ = sender.send(self.chain.encode(block));
         } else {
             if self.threads.len() < self.parallelism.min(self.results.len() + 1) {
                 self.start_thread()?;
             }
             if let Some(jobs) = &self.jobs {
-                // The pipeline holds the other end: this does not fail.
+                // The pipeline holds the receiver, so this does not fail.
                 let _ = jobs.send((block, sender));
             }
         }
@@ -67,13 +68,13 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The oldest block's result, waiting for it; `None` when no block is in flight.
+    /// Waits for the oldest block's result; `None` if no block is in flight.
     pub(super) fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let receiver = self.results.pop_front()?;
         Some(receiver.recv().unwrap_or_else(|_| Err(died())))
     }
 
-    /// The oldest block's result if it is there already.
+    /// The oldest block's result, if it is ready.
     pub(super) fn next_if_ready(&mut self) -> Option<Result<Vec<u8>>> {
         let result = match self.results.front()?.try_recv() {
             Ok(result) => result,
@@ -91,7 +92,7 @@ impl Pipeline {
                 // One thread waits for work, the others for the lock.
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((block, result)) = job else { break };
-                // Nobody listens any more when the writer was dropped.
+                // The receiver is gone if the writer was dropped.
                 let _ = result.send(caught(|| chain.encode(block)));
             }
         };
@@ -101,7 +102,7 @@ impl Pipeline {
     }
 }
 
-/// The error for a result that never came: the transformer panicked and took its thread along.
+/// The error for a missing result: the transformer panicked and ended its thread.
 fn died() -> Error {
     Error::invalid("a transformer panicked while transforming a block")
 }

@@ -1,9 +1,9 @@
-//! Records by number, and by position.
+//! Reads records by number and by position.
 //!
 //! Opening reads the header block. Nothing in a file says how many records it has or where they
-//! are, so numbering takes a scan, once and on first use, unless the caller brings the positions
-//! along (from a table). After that a record costs its block: read, checked, decoded, and kept
-//! for a while, as its neighbours are likely to be asked for next.
+//! are, so numbering them takes a scan, once and on first use, unless the caller supplies the
+//! positions (from a table). After that, reading a record costs reading, checking and decoding its
+//! block. The block is cached for a while, because its neighbours are likely to be requested next.
 
 use super::FORMAT;
 use super::block::{Block, Decoder, Framing};
@@ -22,16 +22,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is read at opening, the same for reader and scanner.
+/// What opening reads, shared by the reader and the scanner.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) source: Arc<dyn Source>,
     pub(super) version: Framing,
     pub(super) decoder: Decoder,
     pub(super) header: Header,
-    /// Where the header block ends and the body begins; 0 in legacy files.
+    /// The offset at which the header block ends and the body begins; 0 in legacy files.
     pub(super) body: u64,
-    /// First eight bytes of a legacy file are those of a packed record.
+    /// Whether the first eight bytes of a legacy file are those of a packed record.
     packed: bool,
     notices: Vec<Notice>,
 }
@@ -62,7 +62,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// A file that begins like neither version is refused at once.
+    /// Rejects a file that begins like neither version.
     fn check_legacy_head(&self, head: &[u8], options: &OpenOptions) -> Result<()> {
         let known = head.first_chunk().is_some_and(|&magic| RecordKind::from_magic(magic).is_some());
         if known || head.is_empty() || options.skip_damage {
@@ -91,8 +91,8 @@ impl Opened {
         Ok((kind, stored, offset.saturating_add(bytes.len() as u64)))
     }
 
-    /// The bytes of the frame at `offset`, as far as the file has them: first as much as says how
-    /// long it is, then all of it.
+    /// The bytes of the frame at `offset`, as far as the file has them. Reads first enough to learn
+    /// its length, then all of it.
     fn frame_bytes(&self, offset: u64, read: impl Fn(Range<u64>) -> Result<Bytes>) -> Result<Bytes> {
         let left = self.source.len().saturating_sub(offset);
         let read = |size: u64| read(offset..offset.saturating_add(size.min(left)));
@@ -115,7 +115,7 @@ impl Opened {
         read(size)
     }
 
-    /// The trailer, if the header promises one: the block that ends with the file's last chunk.
+    /// The trailer, if the header declares one: the block that ends with the file's last chunk.
     pub(super) fn trailer(&self) -> Result<Option<Bytes>> {
         if !self.header.has_trailer() {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Reader {
         if let Some(positions) = self.positions.get() {
             return Ok(positions);
         }
-        // Two threads may both scan; the first result stays, and both are the same.
+        // Two threads may both scan. Their results are equal, and the first one is kept.
         let found = Arc::new(self.number_records()?);
         Ok(self.positions.get_or_init(|| found))
     }
@@ -190,7 +190,7 @@ impl Reader {
                     }
                     positions.push(record.position)?;
                 }
-                // A trailer that is missing costs no record.
+                // A missing trailer loses no record.
                 Event::Damage(damage) if !self.options.skip_damage && damage.begin < damage.end => {
                     return Err(damage.into_error(self.opened.source.name()));
                 }
@@ -213,7 +213,7 @@ impl Reader {
             return Ok(block);
         }
         let source = &self.opened.source;
-        // What is decoded into other memory need not be copied out of a mapped file first.
+        // If the block is decoded into other memory, do not copy it out of a mapped file first.
         let read = |range| if self.is_transformed() { source.view(range) } else { source.bytes(range) };
         source.guard()?;
         let decoded = self
@@ -250,7 +250,7 @@ impl Reader {
         .in_file(self.opened.source.name())
         .at(position.frame)
         .in_record(index)
-        .with_hint("the table was made for another file; make it anew")
+        .with_hint("the table was made for another file; rebuild it")
     }
 }
 
@@ -330,7 +330,7 @@ impl RecordReader for Reader {
     }
 
     fn read_decoded(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
-        // Records are copied out at once: a slice would keep its whole block in memory.
+        // Records are copied out at once: a slice would keep its entire block in memory.
         let mut held: Option<(u64, Arc<Block>)> = None;
         for &index in indices {
             let position = self.position(index)?;

@@ -1,14 +1,14 @@
-//! The one sequential parser, for both versions.
+//! The sequential parser for both versions.
 //!
-//! How it goes on after damage:
-//! - Framing 2: every chunk begins at a multiple of its size, so a bad chunk never hides where
-//!   the next one is. The block it belongs to is damage, with the sound chunks of that block that
-//!   follow it; scanning resumes at the next chunk that begins a block.
-//! - Framing 1: a record whose length cannot be trusted ends nowhere, so the next sound record
+//! How it continues after damage:
+//! - Framing 2: every chunk begins at a multiple of its size, so a bad chunk never hides the next
+//!   one. Its block is damage, together with the sound chunks of that block that follow. The scan
+//!   resumes at the next chunk that begins a block.
+//! - Framing 1: the end of a record with an untrusted length is unknown, so the next sound record
 //!   header is searched byte by byte. A record with a sound length and a bad size list is damage
 //!   from its beginning to its end.
 //!
-//! A trailer ends the data of version 2: whatever follows it is damage as a whole.
+//! A trailer ends the data of version 2: everything after it is damage as a whole.
 
 use super::block::{Block, Decoder, Framing};
 use super::header::Header;
@@ -23,27 +23,27 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes looked through at a time for a legacy record header.
+/// Bytes searched at a time for a legacy record header.
 const SEARCH: usize = 64 << 10;
-/// From this size on a payload is read by itself.
+/// A payload of at least this size is read separately.
 const LARGE: u64 = 1 << 20;
 
-/// A scan over a whole file, or over a part of one.
+/// A scan over a complete file, or a part of one.
 pub(super) struct GrailScan {
     window: Window,
     decoder: Decoder,
     stage: Stage,
-    /// No block that begins here or later is scanned.
+    /// Blocks that begin at or after this offset are not scanned.
     limit: u64,
-    /// Whether the scan covers the file, and answers for what is missing at its end.
+    /// Whether the scan covers the entire file, and reports what is missing at its end.
     whole: bool,
-    /// The header promises a trailer that was not met yet.
+    /// The header declares a trailer that has not been found yet.
     awaits_trailer: bool,
     /// Intact records so far.
     records: u64,
-    /// Events to give before anything else.
+    /// Events that are delivered before anything else.
     pending: VecDeque<Event<'static>>,
-    /// The block whose items are being given.
+    /// The block whose items are being delivered.
     current: Option<Current>,
 }
 
@@ -54,7 +54,7 @@ enum Stage {
     Header,
     /// Framing 2, header read, transformers not looked up yet.
     Transformers(Header),
-    /// Framing 2, behind the header.
+    /// Framing 2, after the header.
     Blocks,
     /// Framing 1.
     Records,
@@ -70,13 +70,13 @@ struct Current {
 }
 
 impl GrailScan {
-    /// A scan from the beginning of a file.
+    /// Starts a scan at the beginning of a file.
     pub(super) fn new(window: Window, options: &OpenOptions) -> Result<Self> {
         let decoder = Decoder::new(options, window.name())?;
         Ok(Self::at(window, decoder, Stage::Begin, u64::MAX, true))
     }
 
-    /// A scan of the blocks or records that begin in `range`, itself beginning with one.
+    /// A scan of the blocks or records that begin in `range`. One must begin at its start.
     pub(super) fn part(
         source: Arc<dyn Source>,
         decoder: Decoder,
@@ -91,13 +91,13 @@ impl GrailScan {
         Self::at(window, decoder, stage, range.end, false)
     }
 
-    /// This scan, but only of the blocks that begin before `limit`.
+    /// Limits this scan to the blocks that begin before `limit`.
     pub(super) fn up_to(mut self, limit: u64) -> Self {
         (self.limit, self.whole) = (limit, false);
         self
     }
 
-    /// This scan, answering for the end of the file, which should have a trailer or not.
+    /// Makes this scan cover the end of the file, which should or should not have a trailer.
     pub(super) fn until_the_end(mut self, awaits_trailer: bool) -> Self {
         (self.whole, self.awaits_trailer) = (true, awaits_trailer);
         self
@@ -117,8 +117,8 @@ impl GrailScan {
         }
     }
 
-    /// Goes to the next block and to item `item` in it, so that this is the next event. Says how
-    /// many items the block has; `None` where the next event is not a record.
+    /// Moves to the next block and to item `item` in it, which becomes the next event. Returns the
+    /// number of items in the block, or `None` if the next event is not a record.
     pub(super) fn enter(&mut self, item: u64) -> Result<Option<u64>> {
         self.fill()?;
         match &mut self.current {
@@ -133,7 +133,7 @@ impl GrailScan {
         }
     }
 
-    /// Reads on until there is an event to give, or the end is reached.
+    /// Reads until there is an event to deliver, or the end is reached.
     fn fill(&mut self) -> Result<()> {
         while self.pending.is_empty() {
             match &self.current {
@@ -162,7 +162,7 @@ impl GrailScan {
             }
             Stage::Header | Stage::Blocks => self.step_block(),
             Stage::Transformers(header) => {
-                // Fails again at every further step: without them there is nothing to read.
+                // Fails again at every further step: without the transformers nothing can be read.
                 self.decoder
                     .set_transformers(header)
                     .map_err(|error| error.in_file(self.window.name()).at(0))?;
@@ -174,7 +174,7 @@ impl GrailScan {
         }
     }
 
-    /// Framing 2: the next block.
+    /// Framing 2: reads the next block.
     fn step_block(&mut self) -> Result<()> {
         let begin = self.window.offset();
         let verify = self.decoder.verify;
@@ -214,11 +214,11 @@ impl GrailScan {
             }
             match layout::decode_chunk(ahead, verify).map(|chunk| (chunk, run.push(&chunk))) {
                 Ok((chunk, Ok(()))) => {
-                    // On a stream there was no telling how much would come.
+                    // On a stream, the length was not known in advance.
                     reserve(&mut joined, chunk.payload.len())?;
                     joined.extend_from_slice(chunk.payload);
                 }
-                // The next block begins here: what came before lacks its end.
+                // The next block begins here, so the previous one is incomplete.
                 Ok((chunk, Err(error))) if chunk.index == 0 => {
                     self.damage(begin..here, &error);
                     return Ok(());
@@ -234,10 +234,10 @@ impl GrailScan {
         self.take_block(begin, run.kind, &joined.into())
     }
 
-    /// The chunk ahead is bad, and with it the block that began at `begin`.
+    /// Handles a bad chunk ahead, which also invalidates the block that began at `begin`.
     fn bad_chunk(&mut self, begin: u64, error: &Error) -> Result<()> {
         self.window.skip(CHUNK_BYTES)?;
-        // Sound chunks in the middle of a block are of no use without its beginning.
+        // Sound chunks in the middle of a block are useless without its beginning.
         while let Ok(chunk) = layout::decode_chunk(self.window.peek(CHUNK)?, true)
             && chunk.index != 0
         {
@@ -247,7 +247,7 @@ impl GrailScan {
         Ok(())
     }
 
-    /// A whole block lies behind the window's place.
+    /// Handles a complete block that ends at the window's position.
     fn take_block(&mut self, begin: u64, kind: BlockKind, stored: &Bytes) -> Result<()> {
         let span = begin..self.window.offset();
         match kind {
@@ -260,7 +260,8 @@ impl GrailScan {
                 }
                 Err(error) => return self.damage_or_fail(span, error),
             },
-            // Of an appended file, say. Its blocks are read with the first header's transformers.
+            // For example in a concatenated file. Its blocks are read with the first header's
+            // transformers.
             BlockKind::Header => self.damage(span, &layout::invalid_magic(kind.magic())),
             BlockKind::Body => match self.decoder.stored_block(stored) {
                 Ok(block) => self.begin_block(span, block, self.checked()),
@@ -278,7 +279,7 @@ impl GrailScan {
         Ok(())
     }
 
-    /// The last block was read, or the trailer.
+    /// Handles the end: the last block or the trailer was read.
     fn end_of_blocks(&mut self) -> Result<()> {
         self.stage = Stage::End;
         if !self.whole {
@@ -297,7 +298,7 @@ impl GrailScan {
         Ok(())
     }
 
-    /// Framing 1: the next record.
+    /// Framing 1: reads the next record.
     fn step_record(&mut self) -> Result<()> {
         let begin = self.window.offset();
         let head = if begin >= self.limit { &[] } else { self.window.peek(RECORD_HEADER)? };
@@ -316,7 +317,7 @@ impl GrailScan {
         let payload = RECORD_HEADER as u64..RECORD_HEADER as u64 + length;
         let left = match self.window.remaining() {
             Some(remaining) => remaining,
-            // A length that lies costs no memory: the stream's own bytes bound what is held.
+            // A wrong length costs no memory: the stream's actual bytes bound what is held.
             None => self.window.peek(usize::try_from(payload.end).unwrap_or(usize::MAX))?.len() as u64,
         };
         if left < payload.end {
@@ -336,13 +337,13 @@ impl GrailScan {
         Ok(())
     }
 
-    /// There is no sound record at `begin`: looks for the next one.
+    /// Searches for the next sound record; there is none at `begin`.
     fn search_record(&mut self, begin: u64, error: &Error) -> Result<()> {
         self.window.skip(1)?;
         loop {
             let ahead = self.window.peek(SEARCH)?;
             let (found, last) = (legacy::find_record_header(ahead), ahead.len() < SEARCH);
-            // A header may begin in these bytes and end behind them.
+            // A header may begin in these bytes and end after them.
             let step = found.unwrap_or(if last { ahead.len() } else { ahead.len() - RECORD_HEADER + 1 });
             self.window.skip(step as u64)?;
             if last || found.is_some() {
@@ -353,10 +354,10 @@ impl GrailScan {
         Ok(())
     }
 
-    /// The bytes of a range from the window's place on, which are known to be there.
+    /// The bytes of a range relative to the window's position, which are known to exist.
     fn bytes_ahead(&mut self, range: Range<u64>) -> Result<Bytes> {
         let offset = self.window.offset();
-        // Large ones past the window, which would hold a second copy.
+        // Large ranges bypass the window, which would hold a second copy.
         if let Some(source) = self.window.source()
             && range.end > LARGE
         {
@@ -385,9 +386,9 @@ impl GrailScan {
         self.pending.push_back(Event::Metadata(Metadata { span, content }));
     }
 
-    /// A frame that cannot be decoded is damage, unless the fault is not the file's.
+    /// Reports a frame that cannot be decoded as damage, unless the file is not at fault.
     fn damage_or_fail(&mut self, span: Range<u64>, error: Error) -> Result<()> {
-        // What a transformer or the system failed at says nothing about the bytes.
+        // A failure of a transformer or of the operating system says nothing about the bytes.
         if error.kind() != ErrorKind::Corrupt {
             return Err(error.in_file(self.window.name()).at(span.start));
         }
@@ -396,7 +397,7 @@ impl GrailScan {
     }
 
     fn damage(&mut self, span: Range<u64>, error: &Error) {
-        // A header that is not readable takes the names of the transformers with it.
+        // Without a readable header, the names of the transformers are unknown.
         if matches!(self.stage, Stage::Header) {
             self.stage = Stage::Blocks;
         }

@@ -1,4 +1,4 @@
-//! Reading from front to back, from a position on, or one shard of a file.
+//! Reads from the beginning, from a position onwards, or one shard of a file.
 
 use super::block::Framing;
 use super::header::Header;
@@ -13,10 +13,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Gives the items of a file one after the other.
+/// Returns the items of a file one after the other.
 ///
-/// Damage is an error at the item where it is met, after which nothing more comes until
-/// [`seek`](Scanner::seek); with [`OpenOptions::skip_damage`] it is left out.
+/// Damage is an error at the item where it is found, and no more items follow until
+/// [`seek`](Scanner::seek). With [`OpenOptions::skip_damage`] it is skipped.
 ///
 /// ```
 /// use anyrec::format::{OpenOptions, WriteOptions, grail};
@@ -43,34 +43,35 @@ use std::sync::Arc;
 pub struct Scanner {
     opened: Opened,
     skip_damage: bool,
-    /// Blocks beyond this are another shard's.
+    /// Blocks beyond this belong to another shard.
     limit: u64,
     scan: GrailScan,
-    /// Nothing more comes: the end, or an error, was reached.
+    /// Whether the end, or an error, was reached.
     ended: bool,
     location: Option<Position>,
 }
 
 impl Scanner {
-    /// A scanner over all of a file.
+    /// Creates a scanner over an entire file.
     ///
     /// # Errors
-    /// When the header is damaged, names a transformer nobody registered, or cannot be read.
+    /// If the header is damaged, names an unknown transformer, or cannot be read.
     pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let opened = Opened::new(source, options)?;
         let range = opened.body..u64::MAX;
         Self::over(opened, options, range)
     }
 
-    /// A scanner over the shards `[start, limit)` of `of` that a file is divided into.
+    /// Creates a scanner over the shards `[start, limit)` out of `of` shards of a file.
     ///
-    /// The chunks behind the header are divided evenly; a block belongs to the shard its first
-    /// chunk is in. So the shards `[0, 1)`, `[1, 2)`, ... `[of - 1, of)` have every item once.
+    /// The chunks after the header are divided evenly, and a block belongs to the shard that
+    /// contains its first chunk. The shards `[0, 1)`, `[1, 2)`, ... `[of - 1, of)` therefore
+    /// contain every item once.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) when the numbers are not `0 <= start < limit <= of`;
-    /// [`Unsupported`](ErrorKind::Unsupported) for legacy files, unless all of one is asked for;
-    /// otherwise as [`Scanner::new`].
+    /// [`Invalid`](ErrorKind::Invalid) unless `0 <= start < limit <= of`;
+    /// [`Unsupported`](ErrorKind::Unsupported) for legacy files, unless the entire file is
+    /// requested; otherwise same as [`Scanner::new`].
     pub fn new_shard(
         source: Arc<dyn Source>,
         options: &OpenOptions,
@@ -99,12 +100,12 @@ impl Scanner {
         Ok(Scanner { opened, skip_damage, limit, scan, ended: false, location: None })
     }
 
-    /// The header's pairs; none in legacy files.
+    /// The header's pairs; empty in legacy files.
     pub fn header(&self) -> &Header {
         &self.opened.header
     }
 
-    /// Version of the format: 2, or 1 for legacy files. An empty file has none: 0.
+    /// Version of the format: 2, or 1 for legacy files. 0 for an empty file.
     pub fn version(&self) -> u32 {
         match self.opened.version {
             Framing::Two => 2,
@@ -116,7 +117,7 @@ impl Scanner {
     /// The next item; `None` at the end.
     ///
     /// # Errors
-    /// [`Corrupt`](ErrorKind::Corrupt) where the file is damaged; then nothing more comes.
+    /// [`Corrupt`](ErrorKind::Corrupt) where the file is damaged; no more items follow.
     pub fn next_item(&mut self) -> Result<Option<&[u8]>> {
         if !self.ended {
             self.advance()?;
@@ -133,17 +134,16 @@ impl Scanner {
         }
     }
 
-    /// Where the last item given is; [`seek`](Scanner::seek) takes it.
+    /// The position of the last returned item, for [`seek`](Scanner::seek).
     pub fn location(&self) -> Option<Position> {
         self.location
     }
 
-    /// Goes to a position, so that the item there is given next. Going to the end of the file is
-    /// fine: nothing comes then. After damage, or the end, this makes the scanner usable again.
-    ///
+    /// Moves to a position; its item is returned next. Seeking to the end of the file is allowed,
+    /// and then no item follows. After damage, or at the end, this makes the scanner usable again.
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange) for an item the block does not have,
-    /// [`Corrupt`](ErrorKind::Corrupt) where no sound block begins at that offset.
+    /// [`OutOfRange`](ErrorKind::OutOfRange) for an item that is not in the block,
+    /// [`Corrupt`](ErrorKind::Corrupt) if no sound block begins at that offset.
     pub fn seek(&mut self, position: Position) -> Result<()> {
         self.scan = part(&self.opened, position.frame..self.limit);
         self.ended = true;
@@ -164,15 +164,15 @@ impl Scanner {
         Ok(())
     }
 
-    /// The trailer, if the header promises one.
+    /// The trailer, if the header declares one.
     ///
     /// # Errors
-    /// [`Corrupt`](ErrorKind::Corrupt) when it is promised and missing, or damaged.
+    /// [`Corrupt`](ErrorKind::Corrupt) if it is declared but missing, or damaged.
     pub fn trailer(&self) -> Result<Option<Bytes>> {
         self.opened.trailer()
     }
 
-    /// Passes over all that is not an item.
+    /// Skips everything that is not an item.
     fn advance(&mut self) -> Result<()> {
         while self.scan.enter(0)?.is_none() {
             match self.scan.next_event()? {
@@ -195,7 +195,7 @@ fn part(opened: &Opened, range: Range<u64>) -> GrailScan {
     GrailScan::part(Arc::clone(&opened.source), opened.decoder.clone(), opened.version, range)
 }
 
-/// Where the blocks of a shard begin: in these bytes of the file.
+/// The byte range in which the blocks of a shard begin.
 fn shard_range(opened: &Opened, start: i64, limit: i64, of: i64) -> Result<Range<u64>> {
     let chunks = opened.source.len().saturating_sub(opened.body) / CHUNK_BYTES;
     let bound =
@@ -203,8 +203,8 @@ fn shard_range(opened: &Opened, start: i64, limit: i64, of: i64) -> Result<Range
     let (mut begin, end) = (bound(start), bound(limit));
     if start > 0 && begin < end {
         let bytes = opened.source.bytes(begin..begin + CHUNK_BYTES)?;
-        // The middle of a block of the shard before: go to its end. A chunk that is damaged is
-        // left to the scan, which says so.
+        // In the middle of a block of the previous shard: move to its end. A damaged chunk is left
+        // to the scan, which reports it.
         if let Ok(chunk) = layout::decode_chunk(&bytes, false)
             && chunk.index > 0
             && chunk.index < chunk.total
@@ -216,8 +216,8 @@ fn shard_range(opened: &Opened, start: i64, limit: i64, of: i64) -> Result<Range
     Ok(begin..end)
 }
 
-/// Chunks in the shards before `shard`, in the floating-point arithmetic of the original: other
-/// ways of rounding would give some blocks to other shards.
+/// Number of chunks in the shards before `shard`, in the floating-point arithmetic of the original:
+/// rounding differently would assign some blocks to other shards.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn chunks_before(shard: i64, chunks: u64, of: i64) -> u64 {
     (shard as f64 * (chunks as f64 / of as f64)) as u64

@@ -1,9 +1,9 @@
-//! Version 2 files cut where blocks begin.
+//! Splits version 2 files at block boundaries.
 //!
-//! A sound chunk that says it is a block's first begins a block for the sequential scan too,
-//! whatever came before it. Only behind a trailer does it not, since a trailer ends the data: the
-//! part that meets one in the middle of a file ends early, and whoever puts the parts together
-//! sees the gap. For there to be one, no part begins right behind a trailer.
+//! A sound chunk that claims to be a block's first begins a block for the sequential scan too,
+//! whatever precedes it. The only exception is after a trailer, which ends the data. A part that
+//! finds a trailer in the middle of a file ends early, and the code that combines the parts sees
+//! the gap. To guarantee the gap, no part begins directly after a trailer.
 
 use super::block::Framing;
 use super::layout::{self, CHUNK_BYTES};
@@ -14,8 +14,8 @@ use crate::format::{OpenOptions, Scan, Segments};
 use crate::io::{Source, Window};
 use std::sync::Arc;
 
-/// Compressed bytes are taken for so many bytes of records: threads that run ahead may only hold so
-/// many of a part.
+/// Assumed ratio of record bytes to compressed bytes: threads that read ahead may hold only a
+/// limited part in memory.
 const COMPRESSED: u64 = 4;
 
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(super) struct GrailSegments {
 }
 
 impl GrailSegments {
-    /// Parts of about `size` bytes; none where the file cannot be cut: legacy files, and those
-    /// whose header is damaged.
+    /// Parts of about `size` bytes; `None` if the file cannot be split: legacy files, and files
+    /// with a damaged header.
     pub(super) fn cut(source: &Arc<dyn Source>, options: &OpenOptions, size: u64) -> Result<Option<Self>> {
-        // With `skip_damage` a file without a header would open all the same.
+        // With `skip_damage`, a file without a header would still open.
         let strict = options.clone().with_skip_damage(false);
         let opened = match Opened::new(source.clone(), &strict) {
             Ok(opened) if opened.version == Framing::Two => opened,
@@ -47,14 +47,14 @@ impl GrailSegments {
     }
 }
 
-/// Where the first block at or behind `offset` begins, a multiple of the chunk size.
+/// The beginning of the first block at or after `offset`, a multiple of the chunk size.
 fn next_block(source: &Arc<dyn Source>, mut offset: u64) -> Result<Option<u64>> {
     let length = source.len();
     while offset.checked_add(CHUNK_BYTES).is_some_and(|end| end <= length) {
         let chunk = source.bytes(offset..offset + CHUNK_BYTES)?;
         match layout::decode_chunk(&chunk, true) {
             Ok(chunk) if chunk.index == 0 && !is_behind_trailer(source, offset)? => return Ok(Some(offset)),
-            // Past the rest of the block, which a chunk that lies about it cannot make endless.
+            // Skip the rest of the block. A wrong count cannot make this loop endless.
             Ok(chunk) if chunk.index < chunk.total => {
                 let left = u64::from(chunk.total - chunk.index);
                 offset = offset.saturating_add(left.saturating_mul(CHUNK_BYTES));

@@ -1,4 +1,4 @@
-//! Unit tests of the layouts and of what cannot be seen from outside.
+//! Unit tests of the layouts and of internals.
 
 use super::block::{Decoder, Framing};
 use super::cache::BlockCache;
@@ -63,7 +63,7 @@ fn each_fault_of_a_chunk_has_its_reason() {
     };
     assert!(reason(&|bytes| bytes[0] ^= 1).starts_with("invalid magic number 2f 76"));
     assert!(reason(&|bytes| bytes[17] = 0xff).contains("is over 32740"));
-    assert!(reason(&|bytes| bytes[30] ^= 1).contains("checksum does not hold: expected "));
+    assert!(reason(&|bytes| bytes[30] ^= 1).contains("checksum does not match: expected "));
     assert!(reason(&|bytes| bytes.truncate(32767)).contains("only 32767 are left"));
     let resealed = |at: usize, value: u8| {
         reason(&|bytes| {
@@ -116,8 +116,8 @@ fn lists_that_promise_too_much_are_refused_before_memory_is_taken() {
     };
     for (block, reason) in [
         (vec![], "not readable"),
-        (huge(u64::MAX), "cannot be in the 0 bytes"),
-        (vec![5, 1, 1], "5 items cannot be in the 2 bytes"),
+        (huge(u64::MAX), "do not fit in the 0 bytes"),
+        (vec![5, 1, 1], "5 items do not fit in the 2 bytes"),
         (vec![2, 1, 0x80], "size of item 1 is not readable"),
         (vec![1, 9, 0], "expected 11, found 3"),
         (vec![0, 0], "expected 1, found 2"),
@@ -133,9 +133,9 @@ fn header_values_that_are_not_whole_are_refused() {
     for (item, reason) in [
         (&b""[..], "ends within a value"),
         (b"\x02\x02", "number of header pairs is"),
-        (b"\x03\x01", "1 pairs cannot be"),
+        (b"\x03\x01", "1 pairs do not fit"),
         (b"\x03\x01\x03\x00\x01\x01\x01", "a header key is a string"),
-        (b"\x03\x01\x04\x03\x00\x01", "cannot be in"),
+        (b"\x03\x01\x04\x03\x00\x01", "do not fit in"),
         (b"\x03\x01\x04\x03\x00\x09\x01", "value type 9"),
         (b"\x03\x01\x04\x02\x00\x01\x01", "expected 3, found 2"),
         (b"\x03\x01\x04\x03\x7f\x01\x01", "a string of 127 bytes exceeds"),

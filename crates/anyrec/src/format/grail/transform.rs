@@ -1,7 +1,7 @@
-//! Transformers: what happens to a block between memory and file.
+//! Transformers: how a block is encoded between memory and file.
 //!
 //! A file's header names its transformers, in order of application: `"name"` or `"name config"`.
-//! [`Registry`] turns such entries into [`Transformer`]s. It knows these by itself:
+//! [`Registry`] resolves such entries to [`Transformer`]s. These are built in:
 //!
 //! | name | config | what | feature |
 //! |---|---|---|---|
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The built-in transformers and their features.
 const BUILT_IN: [(&str, &str); 3] = [("zstd", "zstd"), ("flate", "deflate"), ("aes-256-gcm", "encryption")];
 
-/// What to try on blocks whose transformers are not known because the header is lost.
+/// The transformers to try on blocks when the header is lost.
 pub(super) static GUESSES: &[&dyn Transformer] = &[
     #[cfg(feature = "zstd")]
     &ZSTD,
@@ -33,22 +33,22 @@ pub(super) static GUESSES: &[&dyn Transformer] = &[
     &FLATE,
 ];
 
-/// A reversible change of a block's bytes: compression, encryption, one's own.
+/// A reversible encoding of a block's bytes: compression, encryption, or a custom one.
 pub trait Transformer: Send + Sync {
-    /// The bytes to store for a block.
+    /// Encodes a block into the bytes to store.
     ///
     /// # Errors
-    /// Whatever the transformer cannot do.
+    /// Any failure of the transformer.
     fn encode(&self, block: &[u8]) -> Result<Vec<u8>>;
 
-    /// The block for stored bytes, of at most `limit` bytes.
+    /// Decodes stored bytes into a block of at most `limit` bytes.
     ///
     /// # Errors
-    /// Bytes that are not this transformer's, or a block over the limit.
+    /// Bytes that this transformer did not produce, or a block over the limit.
     fn decode(&self, stored: &[u8], limit: u64) -> Result<Vec<u8>>;
 }
 
-/// A transformer by name, with its config: an entry of a file's header.
+/// A transformer's name and config: an entry of a file's header.
 ///
 /// ```
 /// use anyrec::format::grail::Transform;
@@ -66,7 +66,7 @@ impl Transform {
         Transform("zstd".to_owned())
     }
 
-    /// zstd at a level: up to 22; a negative one is the default.
+    /// zstd at a level up to 22; a negative level means the default.
     pub fn zstd_level(level: i32) -> Self {
         Transform(format!("zstd {level}"))
     }
@@ -81,12 +81,12 @@ impl Transform {
         Transform(format!("flate {level}"))
     }
 
-    /// Encryption with the key of that id; the empty id is an id, too.
+    /// Encryption with the key of that id; an empty id is valid.
     pub fn aes_256_gcm(key_id: &str) -> Self {
         Self::named("aes-256-gcm", key_id)
     }
 
-    /// A transformer of one's own ([`Registry::register`]).
+    /// A custom transformer ([`Registry::register`]).
     pub fn named(name: &str, config: &str) -> Self {
         match config {
             "" => Transform(name.to_owned()),
@@ -99,7 +99,7 @@ impl Transform {
         self.parts().0
     }
 
-    /// Its config; empty where there is none.
+    /// Its config; empty if there is none.
     pub fn config(&self) -> &str {
         self.parts().1
     }
@@ -121,7 +121,7 @@ impl fmt::Display for Transform {
     }
 }
 
-/// Makes a transformer from its config string (empty where none is given).
+/// Creates a transformer from its config string (empty if there is none).
 pub type Factory = Arc<dyn Fn(&str) -> Result<Arc<dyn Transformer>> + Send + Sync>;
 
 /// Transformers by name, and the keys for those that need one.
@@ -158,7 +158,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds (or replaces) a transformer of one's own; a built-in of that name gives way to it.
+    /// Adds or replaces a custom transformer; it takes precedence over a built-in of that name.
     pub fn register(
         &mut self,
         name: impl Into<String>,
@@ -167,17 +167,17 @@ impl Registry {
         self.own.insert(name.into(), Arc::new(factory));
     }
 
-    /// This registry with a key for `aes-256-gcm`. The entry `"aes-256-gcm ID"` uses the key of
-    /// that id; the id is written into the file's header, the key never is.
+    /// Adds a key for `aes-256-gcm`. The entry `"aes-256-gcm ID"` uses the key with that id. The id
+    /// is written into the file's header, the key never is.
     pub fn with_key(mut self, id: impl Into<String>, key: [u8; 32]) -> Self {
         self.keys.insert(id.into(), key);
         self
     }
 
-    /// This registry with the key in a file: 32 raw bytes, or 64 hexadecimal digits. Its id is empty.
+    /// Adds the key in a file: 32 raw bytes, or 64 hexadecimal digits. Its id is empty.
     ///
     /// # Errors
-    /// A file that cannot be read, or holds something else.
+    /// If the file cannot be read, or contains something else.
     pub fn with_key_file(self, path: &Path) -> Result<Self> {
         let about = |error: Error| error.in_file(path);
         let bytes = std::fs::read(path).map_err(|error| about(Error::io("cannot read the key", error)))?;
@@ -195,23 +195,23 @@ impl Registry {
         Ok(self.with_key("", key))
     }
 
-    /// The transformer for a header's entry.
+    /// The transformer for an entry of a header.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a name nobody registered,
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a config it cannot use or a key it does not have.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown name,
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid config or a missing key.
     pub fn get(&self, transform: &Transform) -> Result<Arc<dyn Transformer>> {
         self.make(transform, false)
     }
 
-    /// The transformers for these entries, to undo what they did. The levels of the compressors
-    /// play no part in that, so whatever stands there is ignored.
+    /// The transformers for these entries, for decoding. Compression levels do not matter for
+    /// decoding and are ignored.
     pub(super) fn decoders(&self, entries: &[Transform]) -> Result<Chain> {
         let stages = entries.iter().map(|entry| self.make(entry, true)).collect::<Result<_>>()?;
         Ok(Chain { stages })
     }
 
-    /// The transformers for these entries, to apply them.
+    /// The transformers for these entries, for encoding.
     pub(super) fn encoders(&self, entries: &[Transform]) -> Result<Chain> {
         let stages = entries.iter().map(|entry| self.make(entry, false)).collect::<Result<_>>()?;
         Ok(Chain { stages })
@@ -249,7 +249,7 @@ impl Registry {
 }
 
 impl fmt::Debug for Registry {
-    /// Names of transformers and ids of keys; never a key.
+    /// Shows the names of transformers and the ids of keys, never a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.own.keys()).entries(self.keys.keys()).finish()
     }
@@ -262,17 +262,17 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Whether blocks are stored as they are.
+    /// Whether blocks are stored unchanged.
     pub(super) fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Applies all, the first one first.
+    /// Applies all transformers, first to last.
     pub(super) fn encode(&self, block: Vec<u8>) -> Result<Vec<u8>> {
         self.stages.iter().try_fold(block, |block, stage| stage.encode(&block))
     }
 
-    /// Undoes all, the last one first.
+    /// Undoes all transformers, last to first.
     pub(super) fn decode<'a>(&self, stored: Cow<'a, [u8]>, limit: u64) -> Result<Cow<'a, [u8]>> {
         self.stages
             .iter()

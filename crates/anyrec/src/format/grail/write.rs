@@ -1,4 +1,4 @@
-//! Writing version 2 files.
+//! Writes version 2 files.
 
 use super::header::{Header, TRAILER_KEY, TRANSFORMER_KEY};
 use super::layout::{self, BlockKind};
@@ -16,29 +16,29 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-/// Items a block unless told otherwise (in truth one more, see [`Writer::append`]).
+/// Default number of items per block (in fact one more, see [`Writer::append`]).
 const DEFAULT_MAX_ITEMS: u64 = 16 << 10;
-/// The most that can be asked for.
+/// The largest number that can be requested.
 const LARGEST_MAX_ITEMS: u64 = 10 << 20;
 const DEFAULT_PARALLELISM: usize = 8;
 const LARGEST_PARALLELISM: usize = 128;
-/// Where no number of items is asked for, the writer behind [`RecordWriter`] also ends blocks at
+/// Unless a number of items is requested, the writer behind [`RecordWriter`] also ends blocks at
 /// this many bytes: 16 385 large records would not fit into memory.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// Called for every item once its place is known, in order: (number of the item, position).
+/// Called in order for every item once its position is known: (number of the item, position).
 type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>;
 
 /// Writes a version 2 file, or a part of one, to a file or to any [`Write`].
 ///
-/// Calls come in this order: [`add_header`](Writer::add_header) any number of times, then
-/// [`append`](Writer::append), [`flush`](Writer::flush) and [`wait`](Writer::wait) as one likes,
-/// [`set_trailer`](Writer::set_trailer) at most once, [`finish`](Writer::finish). Anything else is
-/// an [`Invalid`](crate::ErrorKind::Invalid) error. A file appears under its name in `finish`.
+/// The calls must come in this order: [`add_header`](Writer::add_header) any number of times; then
+/// [`append`](Writer::append), [`flush`](Writer::flush) and [`wait`](Writer::wait) in any order;
+/// [`set_trailer`](Writer::set_trailer) at most once; [`finish`](Writer::finish). Anything else is
+/// an [`Invalid`](crate::ErrorKind::Invalid) error. `finish` publishes a file.
 ///
-/// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order; so
-/// many blocks, one that waits and the one being filled are in memory at most. A failure there is the error of
-/// a later call; after any failure every call fails.
+/// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order. At
+/// most that many blocks, one that waits and the one being filled are in memory. A failure on a
+/// thread is returned by a later call. After any failure, every call fails.
 ///
 /// ```
 /// use anyrec::Value;
@@ -66,19 +66,19 @@ pub struct Writer<'a> {
     in_flight: VecDeque<(BlockKind, u64)>,
     header: Header,
     skip_header: bool,
-    /// The header block is due, before the next block.
+    /// Whether the header block must be written before the next block.
     owes_header: bool,
     index: Option<IndexCallback<'a>>,
     state: State,
-    /// Why nothing works any more.
+    /// The failure that made the writer unusable.
     failure: Option<String>,
-    /// Items a block holds at most.
+    /// Maximum number of items in a block.
     block_items: usize,
     sizes: Vec<u64>,
     data: Vec<u8>,
     /// Bytes written.
     offset: u64,
-    /// Items appended, and items whose place was told.
+    /// Number of items appended, and of items whose position was reported.
     appended: u64,
     indexed: u64,
 }
@@ -92,11 +92,11 @@ enum State {
 }
 
 impl Writer<'static> {
-    /// A writer of the file `path`, which appears in [`finish`](Writer::finish).
+    /// Creates a writer for the file `path`, which [`finish`](Writer::finish) publishes.
     ///
     /// # Errors
-    /// As [`Writer::new`]; [`Exists`](crate::ErrorKind::Exists) when it is there already and may
-    /// not be replaced.
+    /// Same as [`Writer::new`]; [`Exists`](crate::ErrorKind::Exists) if the file exists and
+    /// may not be replaced.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let mut writer = Self::over(None, &options.only()?)?;
         writer.sink =
@@ -106,11 +106,11 @@ impl Writer<'static> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer to a stream. What is written up to a failure stays written.
+    /// Creates a writer to a stream. Anything written before a failure remains in the stream.
     ///
     /// # Errors
-    /// A transformer nobody registered, or whose config or key is missing; a setting that version
-    /// 2 does not have.
+    /// An unknown transformer, or one whose config or key is missing; a setting that version 2 does
+    /// not have.
     pub fn new(stream: impl Write + Send + 'a, options: &own::WriteOptions) -> Result<Self> {
         Self::over(Some(Output::stream(stream)), options)
     }
@@ -157,8 +157,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Adds a pair to the header, after those that are there. A key may be added again: both
-    /// pairs are kept.
+    /// Appends a pair to the header. A key may be repeated: both pairs are kept.
     ///
     /// # Errors
     /// After the first record, trailer or finish.
@@ -168,19 +167,19 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Leaves the header block out, for output that is put behind another writer's. Positions
-    /// then count from the beginning of this output.
+    /// Omits the header block, for output that is appended to another writer's. Positions are then
+    /// relative to the beginning of this output.
     ///
     /// # Errors
     /// After the first record, trailer or finish.
     pub fn skip_header(&mut self) -> Result<()> {
-        self.require(&[State::Initial], "leave the header out")?;
+        self.require(&[State::Initial], "skip the header")?;
         self.skip_header = true;
         Ok(())
     }
 
-    /// Has `callback` called for every item, in order, once its block is written: with the
-    /// item's number and its position.
+    /// Sets a callback that receives the number and position of every item, in order, once its
+    /// block is written.
     ///
     /// # Errors
     /// After the first record, trailer or finish.
@@ -190,11 +189,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Adds an item. A block ends after [`WriteOptions::max_items`] items *and one more*, as in
+    /// Appends an item. A block ends after [`WriteOptions::max_items`] items *and one more*, as in
     /// the original.
     ///
     /// # Errors
-    /// After the trailer or finish; what a transformer or the system said about an earlier block.
+    /// After the trailer or finish; errors of a transformer or the operating system from an earlier
+    /// block.
     pub fn append(&mut self, item: &[u8]) -> Result<()> {
         self.require(&[State::Initial, State::Body], "append a record")?;
         self.begin();
@@ -206,11 +206,11 @@ impl<'a> Writer<'a> {
         if self.sizes.len() >= self.block_items { self.end_block() } else { Ok(()) }
     }
 
-    /// Ends the block, so that the next item begins a new one. Without items since the last block
-    /// nothing happens.
+    /// Ends the block, so that the next item begins a new one. Does nothing if no item was added
+    /// since the last block.
     ///
     /// # Errors
-    /// As [`append`](Writer::append).
+    /// Same as [`append`](Writer::append).
     pub fn flush(&mut self) -> Result<()> {
         self.require(&[State::Initial, State::Body], "flush")?;
         if self.sizes.is_empty() { Ok(()) } else { self.end_block() }
@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
     /// Waits until all ended blocks are written.
     ///
     /// # Errors
-    /// As [`append`](Writer::append).
+    /// Same as [`append`](Writer::append).
     pub fn wait(&mut self) -> Result<()> {
         self.require(&[State::Initial, State::Body, State::Trailer], "wait")?;
         self.write_all_blocks()
@@ -228,8 +228,8 @@ impl<'a> Writer<'a> {
     /// Sets the trailer, after the last item.
     ///
     /// # Errors
-    /// When the header does not promise one (by [`WriteOptions::trailer`], or a first pair
-    /// `trailer` that is true), after another trailer, after finish.
+    /// If the header does not declare one (by [`WriteOptions::trailer`], or a first pair `trailer`
+    /// that is true), after another trailer, after finish.
     pub fn set_trailer(&mut self, trailer: &[u8]) -> Result<()> {
         self.require(&[State::Initial, State::Body], "set the trailer")?;
         if !self.header.has_trailer() {
@@ -246,12 +246,12 @@ impl<'a> Writer<'a> {
         self.submit(BlockKind::Trailer, 1, block)
     }
 
-    /// Takes the promise of a trailer back: the header's `trailer` becomes false, in place where it
-    /// was written already. For callers who learn only at the end whether there is one.
+    /// Withdraws the declaration of a trailer: the header's `trailer` becomes false, in place if it
+    /// was already written. For callers that learn only at the end whether there is a trailer.
     ///
     /// # Errors
-    /// After the trailer or finish; [`Unsupported`](crate::ErrorKind::Unsupported) on a stream whose
-    /// header is written.
+    /// After the trailer or finish; [`Unsupported`](crate::ErrorKind::Unsupported) on a
+    /// stream whose header is already written.
     pub fn withdraw_trailer(&mut self) -> Result<()> {
         self.require(&[State::Initial, State::Body], "withdraw the trailer")?;
         if !self.header.has_trailer() {
@@ -270,17 +270,17 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what is still in memory and completes the output.
+    /// Writes everything still in memory and completes the output.
     ///
     /// # Errors
-    /// As [`append`](Writer::append), and when called again. A file does not appear then.
+    /// Same as [`append`](Writer::append), or a second call. On error, a file is not published.
     pub fn finish(&mut self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
         Ok(written)
     }
 
-    /// [`finish`](Writer::finish), up to where a file gets its name.
+    /// [`finish`](Writer::finish) without publishing the file.
     fn complete(&mut self) -> Result<(Written, FileSet)> {
         self.require(&[State::Initial, State::Body, State::Trailer], "finish")?;
         self.begin();
@@ -297,14 +297,14 @@ impl<'a> Writer<'a> {
         Ok((Written::new(self.appended, self.offset, notices), files))
     }
 
-    /// Bytes of the block being filled.
+    /// Size of the block being filled, in bytes.
     pub fn buffered(&self) -> usize {
         self.data.len()
     }
 
     fn require(&self, states: &[State], what: &str) -> Result<()> {
         if let Some(failure) = &self.failure {
-            return Err(Error::invalid(format!("cannot {what}: the writer failed before: {failure}")));
+            return Err(Error::invalid(format!("cannot {what}: the writer failed earlier: {failure}")));
         }
         if states.contains(&self.state) {
             return Ok(());
@@ -318,7 +318,7 @@ impl<'a> Writer<'a> {
         Err(Error::invalid(format!("cannot {what} {when}")))
     }
 
-    /// The header is complete.
+    /// Called when the header is complete.
     fn begin(&mut self) {
         if self.state == State::Initial {
             self.state = State::Body;
@@ -339,7 +339,7 @@ impl<'a> Writer<'a> {
             block.extend_from_slice(&data);
             self.submit(BlockKind::Body, items, block)
         };
-        // Their memory serves the next block too.
+        // Keep the memory for the next block.
         sizes.clear();
         data.clear();
         (self.sizes, self.data) = (sizes, data);
@@ -386,8 +386,8 @@ impl<'a> Writer<'a> {
             .map_err(|error| self.fail(error))
     }
 
-    /// Writes the header block if it is due. It waits for the first block, so that a transformer
-    /// that fails on that leaves nothing behind.
+    /// Writes the header block if it is due. It waits for the first block, so that nothing is
+    /// written if a transformer fails on that block.
     fn write_header(&mut self) -> Result<()> {
         if !self.owes_header {
             return Ok(());
@@ -404,7 +404,7 @@ impl<'a> Writer<'a> {
         block
     }
 
-    /// Writes a block, given in two pieces, and says where it begins.
+    /// Writes a block, given in two pieces, and returns its offset.
     fn write_block(&mut self, kind: BlockKind, stored: [&[u8]; 2]) -> Result<u64> {
         let begin = self.offset;
         let Writer { sink, offset, .. } = self;
@@ -431,11 +431,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The version 2 writer as all formats' writers are used.
+/// The version 2 writer behind the interface shared by all formats.
 pub(super) struct FileWriter {
     writer: Writer<'static>,
     dropped: DroppedTags,
-    /// Blocks end at [`BLOCK_BYTES`] too.
+    /// Whether blocks also end at [`BLOCK_BYTES`].
     bounded: bool,
 }
 

@@ -9,34 +9,34 @@ use std::cell::RefCell;
 use std::io::Read;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 
-/// What the original takes for no level and for negative ones.
+/// The level that the original uses for no level and for negative ones.
 const DEFAULT_ZSTD_LEVEL: i32 = 5;
-/// The highest level zstd has.
+/// The highest level of zstd.
 const MAX_ZSTD_LEVEL: i32 = 22;
 /// The largest window that zstd's own levels use: 128 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
-/// How zstd says that a frame's window is larger than allowed; the code behind it does not come
+/// zstd's message for a frame whose window is larger than allowed. Its error code is not passed
 /// through.
 const WINDOW_TOO_LARGE: &str = "Frame requires too much memory for decoding";
-/// How it says that it could not have the memory it needs.
+/// zstd's message for a failed allocation.
 const NO_MEMORY: &str = "Allocation error : not enough memory";
-/// About what a coder takes for itself before it begins.
+/// Approximate memory that a coder needs before it begins.
 const CODER_SIZE: u64 = 160 << 10;
-/// How much smaller ordinary data gets: up to this what a frame says about its size is believed.
+/// Compression ratio of ordinary data: a declared frame size up to this ratio is trusted.
 const ORDINARY_RATIO: u64 = 32;
 
 thread_local! {
-    /// Making one takes longer than decoding a small block.
+    /// Creating one takes longer than decoding a small block.
     static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// A decoder; zstd's own way to make one panics where there is no memory for it.
+/// Creates a decoder. zstd's own constructor panics if it runs out of memory.
 fn decoder() -> Result<DCtx<'static>> {
     DCtx::try_create().ok_or_else(|| Error::out_of_memory(CODER_SIZE))
 }
 
-/// The size that the one frame in `stored` says it has when decoded, if it is no more than ordinary
-/// data comes to: then it is decoded into one buffer of that size.
+/// The decoded size that the single frame in `stored` declares, if it is plausible for ordinary
+/// data. The frame is then decoded into one buffer of that size.
 fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
     let size = zstd_safe::get_frame_content_size(stored).ok().flatten()?;
     let ordinary = (stored.len() as u64).saturating_mul(ORDINARY_RATIO).max(STEP as u64);
@@ -44,10 +44,10 @@ fn believable_size(stored: &[u8], limit: u64) -> Option<usize> {
     usize::try_from(size).ok().filter(|_| alone && size <= ordinary.min(limit))
 }
 
-/// One zstd frame a block.
+/// One zstd frame per block.
 pub(super) struct Zstd {
     level: i32,
-    /// Compressors that are not in use: their memory costs more to get than to use again.
+    /// Idle compressors, kept because allocating their memory costs more than reusing it.
     idle: Lock<Vec<CCtx<'static>>>,
 }
 

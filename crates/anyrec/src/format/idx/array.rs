@@ -1,7 +1,7 @@
-//! The whole file as an array of numbers in this machine's byte order.
+//! A complete file as an array of numbers in native byte order.
 //!
-//! The elements are converted once, on their way from the file (mapped, read or inflated) into
-//! the array: nothing holds a second copy of them.
+//! The elements are converted once, on their way from the file (mapped, read or inflated) into the
+//! array. No second copy is held.
 
 use super::element::Element;
 use super::layout::Header;
@@ -15,11 +15,11 @@ use crate::io::RangeRead;
 use ndarray::{ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 use std::path::Path;
 
-/// Bytes converted at a time where the file does not lie in memory: small enough to stay in the
-/// cache, a multiple of every element's size.
+/// Bytes converted at a time if the file is not in memory: small enough to stay in the cache, and a
+/// multiple of every element size.
 const CHUNK: usize = 1 << 18;
 
-/// A whole IDX file, whatever its type.
+/// A complete IDX file of any type.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Array {
@@ -37,7 +37,7 @@ pub enum Array {
     F64(ArrayD<f64>),
 }
 
-/// Evaluates an expression for whichever array is inside.
+/// Evaluates an expression for the array inside.
 macro_rules! each {
     ($array:expr, $inner:ident => $body:expr) => {
         match $array {
@@ -55,7 +55,7 @@ impl Array {
     /// Reads a file.
     ///
     /// # Errors
-    /// As [`read_array`], except that any type is fine.
+    /// Same as [`read_array`], except that any type is accepted.
     pub fn read(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         Reader::open(path, options)?.array()
     }
@@ -63,7 +63,7 @@ impl Array {
     /// Writes a file.
     ///
     /// # Errors
-    /// As [`write_array`].
+    /// Same as [`write_array`].
     pub fn write(&self, path: impl AsRef<Path>, options: &WriteOptions) -> Result<Written> {
         each!(self, array => write_array(path, array, options))
     }
@@ -86,7 +86,7 @@ impl Array {
     }
 }
 
-/// Reads a whole file whose elements are of type `T`.
+/// Reads a complete file whose elements are of type `T`.
 ///
 /// ```
 /// use anyrec::format::idx::{read_array, write_array};
@@ -102,19 +102,21 @@ impl Array {
 /// ```
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) where the elements have another type,
-/// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum,
-/// [`Limit`](crate::ErrorKind::Limit) where a gzipped file is too large, or what the system says.
+/// [`Invalid`](crate::ErrorKind::Invalid) if the elements have another type,
+/// [`Corrupt`](crate::ErrorKind::Corrupt) if bytes are missing or do not match their
+/// checksum, [`Limit`](crate::ErrorKind::Limit) if a gzipped file is too large, or the
+/// operating system's error.
 pub fn read_array<T: Element>(path: impl AsRef<Path>, options: &OpenOptions) -> Result<ArrayD<T>> {
     Reader::open(path, options)?.array_of()
 }
 
-/// Writes an array, whatever its order in memory, row-major as the format asks. Any shape that
-/// the format can express is fine: empty ones, and none at all (one element).
+/// Writes an array in row-major order, as the format requires, whatever its order in memory. Any
+/// shape that the format can express is accepted, including empty shapes and no dimensions at all
+/// (one element).
 ///
 /// # Errors
-/// A shape that IDX cannot hold, a setting it does not have (type and shape are the array's
-/// own), an existing file, or what the system says.
+/// A shape that IDX cannot hold, a setting it does not have (type and shape come from the array),
+/// an existing file, or the operating system's error.
 pub fn write_array<T: Element, D: Dimension>(
     path: impl AsRef<Path>,
     array: &ArrayRef<T, D>,
@@ -122,7 +124,7 @@ pub fn write_array<T: Element, D: Dimension>(
 ) -> Result<Written> {
     let own: own::WriteOptions = options.only()?;
     if own.dtype.is_some() || own.item_shape.is_some() {
-        return Err(Error::invalid("type and shape are those of the array"));
+        return Err(Error::invalid("type and shape are set by the array"));
     }
     let shape = array.shape().iter().map(|&dimension| dimension as u64).collect();
     let header = Header::new(T::TYPE, shape)?;
@@ -157,10 +159,10 @@ pub fn write_array<T: Element, D: Dimension>(
 }
 
 impl Reader {
-    /// The whole file, whatever its type.
+    /// Reads the complete file, whatever its type.
     ///
     /// # Errors
-    /// As [`read_array`].
+    /// Same as [`read_array`].
     pub fn array(&self) -> Result<Array> {
         match self.header().dtype() {
             ElementType::U8 => self.array_of_bytes().map(Array::U8),
@@ -172,17 +174,18 @@ impl Reader {
         }
     }
 
-    /// The whole file, whose elements are of type `T`.
+    /// Reads the complete file, whose elements are of type `T`.
     ///
     /// # Errors
-    /// As [`read_array`].
+    /// Same as [`read_array`].
     pub fn array_of<T: Element>(&self) -> Result<ArrayD<T>> {
         self.check_type(T::TYPE)?;
         let elements = self.elements()?;
         ArrayD::from_shape_vec(self.array_shape()?, elements).map_err(|error| self.not_an_array(error))
     }
 
-    /// [`array_of`](Reader::array_of) for bytes, which need no decoding: read straight into the array.
+    /// [`array_of`](Reader::array_of) for bytes, which need no decoding and are read directly into
+    /// the array.
     fn array_of_bytes(&self) -> Result<ArrayD<u8>> {
         if self.is_gzip() {
             return self.array_of();
@@ -196,19 +199,19 @@ impl Reader {
         ArrayD::from_shape_vec(self.array_shape()?, bytes).map_err(|error| self.not_an_array(error))
     }
 
-    /// The bytes of a `uint8` file as an array, without a copy: where the file is mapped this
-    /// reads nothing but the header.
+    /// The bytes of a `uint8` file as an array, without copying. For a mapped file this reads only
+    /// the header.
     ///
     /// # Errors
-    /// As [`read_array`], and [`Unsupported`](crate::ErrorKind::Unsupported) where the file is read at
-    /// positions and so does not lie in memory.
+    /// Same as [`read_array`], and [`Unsupported`](crate::ErrorKind::Unsupported) if the file
+    /// is read with positional reads and is therefore not in memory.
     pub fn view(&self) -> Result<ArrayViewD<'_, u8>> {
         self.check_type(ElementType::U8)?;
         self.source().check_unchanged()?;
         self.check_whole()?;
         let lent = self.source().lendable().and_then(|all| self.elements_in(all));
         let elements = lent.ok_or_else(|| {
-            Error::unsupported("the file does not lie in memory, so no view of it can be given")
+            Error::unsupported("the file is not in memory, so it has no view")
                 .in_file(self.source().name())
                 .with_hint("open it mapped, or read it as an array")
         })?;
@@ -236,14 +239,14 @@ impl Reader {
             .in_file(self.source().name())
     }
 
-    /// The elements' bytes in `all`, the file.
+    /// The elements' bytes within `all`, the file.
     fn elements_in<'a>(&self, all: &'a [u8]) -> Option<&'a [u8]> {
         let begin = usize::try_from(self.header().length()).ok()?;
         let end = usize::try_from(self.header().file_length()).ok()?;
         all.get(begin..end)
     }
 
-    /// Every element, in order.
+    /// All elements, in order.
     fn elements<T: Element>(&self) -> Result<Vec<T>> {
         match self.inflated() {
             Some(inflated) if inflated.known().is_none() => return self.inflated_elements(),
@@ -252,7 +255,7 @@ impl Reader {
         self.source().check_unchanged()?;
         self.check_whole()?;
         let (begin, length) = (self.header().length(), self.header().data_length());
-        // `check_whole` found all of them in the file.
+        // `check_whole` verified that the file contains all of them.
         let size = Limits::check("array size", length, self.source().len() - begin, self.limits().memory)?;
         let mut elements = Vec::new();
         let count = size / size_of::<T>();
@@ -274,8 +277,8 @@ impl Reader {
         Ok(elements)
     }
 
-    /// The elements of a gzipped file, straight out of the decompressor. The array grows with
-    /// what arrives, whatever the header promises.
+    /// The elements of a gzipped file, directly from the decompressor. The array grows with the
+    /// data that arrives, whatever the header declares.
     fn inflated_elements<T: Element>(&self) -> Result<Vec<T>> {
         let mut elements = Vec::new();
         let Some(inflated) = self.inflated() else { return Ok(elements) };
@@ -299,7 +302,7 @@ impl Reader {
                 break;
             }
         }
-        // To the end of the last member, where its checksum is.
+        // Continue to the end of the last member, where its checksum is.
         let survey = inflater.finish()?;
         let name = self.source().name();
         if let Some(doubt) = survey.doubt(&(0..self.header().file_length())) {

@@ -1,24 +1,24 @@
-//! Where a writer's bytes go: a plain file, or one gzip member.
+//! Where a writer's bytes go: a plain file, or a single gzip member.
 //!
-//! The number of records stands in the header and is known only at the end. In a plain file the
-//! header is written over. In a gzipped one it stands in a *stored* deflate block of its own, in
-//! front of the compressed blocks: its bytes lie in the file as they are and can be written over
-//! just the same, and the member's checksum is put together from that of the header and that of
-//! the elements. So nothing is put by in a second file, and the result is one ordinary member
-//! (several would be legal, but some readers stop after the first).
+//! The number of records is in the header and is known only at the end. In a plain file, the header
+//! is overwritten. In a gzipped file, the header is in a *stored* deflate block of its own, before
+//! the compressed blocks. Its bytes are in the file unchanged and can be overwritten the same way,
+//! and the member's checksum is combined from those of the header and of the elements. No temporary
+//! file is needed, and the result is one ordinary member (several would be valid, but some readers
+//! stop after the first).
 
 use crate::base::deflate::{self, Compress, Compression, FlushCompress, Status};
 use crate::base::{Error, Result};
 use crate::io::{AtomicFile, FileSet};
 
-/// Gzip header: deflate, no flags, no time, no hint, no system; the same for every file, so that
-/// the same records give the same bytes.
+/// Gzip header: deflate, no flags, no time, no hint, no system. It is the same for every file, so
+/// that the same records produce the same bytes.
 const MEMBER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// Compressed bytes handed to the file at a time.
+/// Compressed bytes passed to the file at a time.
 const OUTPUT: usize = 1 << 16;
 
-/// A file under construction that begins with a header which is written again at the end.
+/// A file under construction that begins with a header which is rewritten at the end.
 #[derive(Debug)]
 pub(super) struct Output {
     file: AtomicFile,
@@ -30,7 +30,7 @@ pub(super) struct Output {
 #[derive(Debug)]
 struct Gzip {
     compress: Compress,
-    /// Of the elements, without the header.
+    /// Covers the elements, without the header.
     checksum: crc32fast::Hasher,
     output: Vec<u8>,
 }
@@ -53,13 +53,15 @@ impl Output {
         self.file.name()
     }
 
-    /// Writes the header, first of all; its length stays, its bytes may change.
+    /// Writes the header. This must be the first call; the header's bytes may change later, but not
+    /// its length.
     pub(super) fn begin(&mut self, header: &[u8]) -> Result<()> {
         if self.gzip.is_some() {
             let length = u16::try_from(header.len())
                 .map_err(|_| Error::invalid("a header this long does not fit into one block"))?;
             self.write(&MEMBER)?;
-            // Not the last block, stored; its length, and its length inverted.
+            // A stored block that is not the last one: its length, and the complement of its
+            // length.
             self.write(&[0])?;
             self.write(&length.to_le_bytes())?;
             self.write(&(!length).to_le_bytes())?;
@@ -78,7 +80,7 @@ impl Output {
         }
     }
 
-    /// Ends the file with its header as it is now known, and gives its length.
+    /// Completes the file with its final header and returns its length.
     pub(super) fn complete(mut self, header: &[u8]) -> Result<(u64, FileSet)> {
         let header_offset = match &self.gzip {
             None => 0,

@@ -1,23 +1,23 @@
-//! The numbers that IDX files hold, and their bytes.
+//! The number types of IDX files and their encoding.
 
 use crate::base::ElementType;
 
-/// The types that IDX files hold: `u8`, `i8`, `i16`, `i32`, `f32` and `f64`.
+/// The element types of IDX files: `u8`, `i8`, `i16`, `i32`, `f32` and `f64`.
 pub trait Element: sealed::Element {
-    /// The type, as files name it.
+    /// The type as named in files.
     const TYPE: ElementType;
 }
 
 mod sealed {
     pub trait Element: Copy + Send + Sync + 'static {
-        /// Appends the elements whose big-endian bytes these are; an incomplete last one is left
-        /// out.
+        /// Appends the elements decoded from big-endian bytes; an incomplete last element is
+        /// ignored.
         fn decode(bytes: &[u8], elements: &mut Vec<Self>);
 
         /// Appends the elements' big-endian bytes.
         fn encode(elements: &[Self], bytes: &mut Vec<u8>);
 
-        /// The same number, exactly.
+        /// Converts to `f64`, exactly.
         fn number(self) -> f64;
     }
 }
@@ -53,7 +53,7 @@ macro_rules! elements {
 
 elements!(u8 U8, i8 I8, i16 I16, i32 I32, f32 F32, f64 F64);
 
-/// The number whose big-endian bytes these are; `None` unless they are exactly one element.
+/// Decodes a number from big-endian bytes; `None` unless they are exactly one element.
 ///
 /// ```
 /// use anyrec::format::{ElementType, idx::{decode_number, encode_number}};
@@ -69,10 +69,10 @@ pub fn decode_number(bytes: &[u8], dtype: ElementType) -> Option<f64> {
     }
 }
 
-/// The big-endian bytes of a number as an element of that type; `None` where the type does not
-/// hold it exactly (not a number is held by every float).
+/// Encodes a number as an element of that type, in big-endian bytes; `None` if the type cannot
+/// represent it exactly (every float type can represent NaN).
 pub fn encode_number(number: f64, dtype: ElementType) -> Option<Vec<u8>> {
-    // Out of range these saturate, and so fail the comparison below.
+    // Values out of range saturate and then fail the comparison below.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = match dtype {
         ElementType::U8 => (number as u8).to_be_bytes().to_vec(),
@@ -86,7 +86,7 @@ pub fn encode_number(number: f64, dtype: ElementType) -> Option<Vec<u8>> {
     (stored == number || (stored.is_nan() && number.is_nan())).then_some(bytes)
 }
 
-/// The numbers whose big-endian bytes these are.
+/// Decodes numbers from big-endian bytes.
 pub(super) fn numbers(dtype: ElementType, bytes: &[u8]) -> Vec<f64> {
     fn read<T: Element>(bytes: &[u8]) -> Vec<f64> {
         let mut elements = Vec::new();

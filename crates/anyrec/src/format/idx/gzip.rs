@@ -1,14 +1,13 @@
-//! Undoing gzip, member by member, with an account of what was checked.
+//! Decompresses gzip, member by member, and reports what was checked.
 //!
-//! A gzip file is one or more members, each deflated bytes with a CRC-32 and a length behind
-//! them; their contents are joined. The checksum of a member comes after its bytes, so whoever
-//! must not hand out unchecked bytes has to inflate first and look afterwards: the [`Survey`]
-//! that an [`Inflater`] leaves behind says which bytes can be trusted, and which records
-//! ([`Stretch`]).
+//! A gzip file consists of one or more members, each with deflated bytes followed by a CRC-32 and a
+//! length; their contents are concatenated. Because the checksum follows the bytes, a caller that
+//! must not return unchecked bytes has to inflate first and check afterwards. The [`Survey`] of an
+//! [`Inflater`] says which bytes can be trusted, and which records ([`Stretch`]).
 //!
-//! This does not use flate2's own gzip reader because that tells a wrong checksum, broken deflate
-//! data and a file cut short apart only by their wording, and does not say where members begin.
-//! Nothing here holds more than one chunk of output: how much is kept is the caller's business.
+//! This module does not use flate2's gzip reader: that distinguishes a wrong checksum, broken
+//! deflate data and a truncated file only by message text, and does not report where members begin.
+//! At most one chunk of output is held here; the caller decides how much to keep.
 
 use super::layout::Header;
 use crate::base::deflate::{self, Decompress, FlushDecompress, Status};
@@ -18,65 +17,65 @@ use crate::io::Window;
 use crate::threads::interrupt::go_on;
 use std::ops::Range;
 
-/// Compressed bytes given to the decompressor at a time.
+/// Compressed bytes passed to the decompressor at a time.
 const INPUT: usize = 1 << 16;
 
-/// Bytes to be unpacked before the caller is asked again whether to go on.
+/// Bytes inflated before checking again whether to continue.
 const PIECE: usize = 1 << 20;
 
-/// Stretches of bad members told apart. In a file with more of them whatever lies between the
-/// rest is given up as well, so that its bad members cannot fill the memory.
+/// Maximum number of separate ranges of bad members. In a file with more, everything between the
+/// remaining ones is treated as bad too, so that bad members cannot fill the memory.
 const MAX_DOUBTS: usize = 1 << 14;
 
-/// Whether a file that begins like this is gzip.
+/// Whether a file that begins with these bytes is gzip.
 pub(super) fn is_gzip(head: &[u8]) -> bool {
     head.starts_with(&[0x1f, 0x8b])
 }
 
-/// What became of a gzip file. Offsets are those of the uncompressed bytes unless it says
+/// The result of inflating a gzip file. Offsets refer to the uncompressed bytes unless stated
 /// otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// Bytes that came out.
+    /// Number of uncompressed bytes.
     pub(super) length: u64,
     /// Length of the compressed file.
     pub(super) compressed: u64,
-    /// Up to here the bytes belong to members that were read to their end.
+    /// The bytes up to this offset belong to members that were read to their end.
     pub(super) complete: u64,
-    /// Stretches that cannot be trusted, in order and apart.
+    /// Ranges that cannot be trusted, in order and disjoint.
     pub(super) doubts: Vec<Doubt>,
-    /// Empty members with a wrong checksum: odd, but nothing is lost with them.
+    /// Empty members with a wrong checksum. They are odd, but no data is lost.
     pub(super) odd_members: u64,
     /// Why the end was not reached.
     pub(super) fault: Option<Fault>,
-    /// Bytes of the compressed file behind the last member, which are not gzip.
+    /// Bytes of the compressed file after the last member that are not gzip.
     pub(super) trailing: Option<Range<u64>>,
 }
 
-/// A stretch of one or more members whose content is not what was compressed.
+/// A range of one or more members whose content is not what was compressed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) span: Range<u64>,
-    /// The members in the compressed file.
+    /// The range of the members in the compressed file.
     compressed: Range<u64>,
-    /// CRC-32 as stored and as computed, of the first such member; `None` where broken deflate
-    /// data hid the end of the member.
+    /// Stored and computed CRC-32 of the first such member; `None` if broken deflate data hides the
+    /// end of the member.
     checksum: Option<(u32, u32)>,
 }
 
-/// Records that follow each other and share a fate.
+/// Consecutive records with the same status.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
-    /// Their numbers in the file; never none.
+    /// Their numbers in the file; never empty.
     pub(super) numbers: Range<u64>,
-    /// The bytes of the compressed file that account for them. Stretches follow each other there
-    /// without gaps, from the beginning of the file on.
+    /// The range of the compressed file that accounts for them. These ranges are contiguous,
+    /// starting at the beginning of the file.
     pub(super) compressed: Range<u64>,
-    /// Why they cannot be trusted, if they cannot.
+    /// Why they cannot be trusted, if so.
     pub(super) reason: Option<String>,
 }
 
-/// The place in the compressed file where inflating came to its end, and why.
+/// Where in the compressed file inflating stopped, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     offset: u64,
@@ -84,7 +83,7 @@ pub(super) struct Fault {
 }
 
 impl Survey {
-    /// The doubtful stretch that `span` touches.
+    /// The untrusted range that overlaps `span`.
     pub(super) fn doubt(&self, span: &Range<u64>) -> Option<&Doubt> {
         let first = self.doubts.partition_point(|doubt| doubt.span.end <= span.start);
         self.doubts.get(first).filter(|doubt| doubt.span.start < span.end)
@@ -99,11 +98,11 @@ impl Survey {
                  expected {stored:08x}, found {computed:08x}"
             ),
             (None, Some(fault)) => fault.sentence(),
-            (None, None) => "the gzip data are broken".to_owned(),
+            (None, None) => "the gzip data is corrupt".to_owned(),
         }
     }
 
-    /// Which of the records that the header promises came out whole, and which cannot be trusted.
+    /// Which of the records that the header declares are complete, and which cannot be trusted.
     pub(super) fn stretches(&self, header: &Header) -> Vec<Stretch> {
         let mut stretches = Vec::new();
         let (mut next, mut offset) = (0, 0);
@@ -149,7 +148,7 @@ impl Fault {
     }
 }
 
-/// Reads what a gzip file holds.
+/// Decompresses a gzip file.
 #[derive(Debug)]
 pub(super) struct Inflater {
     window: Window,
@@ -158,7 +157,7 @@ pub(super) struct Inflater {
     stage: Stage,
     decompress: Decompress,
     checksum: crc32fast::Hasher,
-    /// Where the present member's content begins, and where the member begins in the file.
+    /// Where the current member's content begins, and where the member begins in the file.
     member: u64,
     member_offset: u64,
     survey: Survey,
@@ -172,7 +171,7 @@ enum Stage {
     Ended,
 }
 
-/// How a step inside a member failed.
+/// How a step within a member failed.
 enum Broken {
     /// The input ends.
     CutShort(&'static str),
@@ -181,7 +180,7 @@ enum Broken {
 }
 
 impl Inflater {
-    /// Reads through `window`, computing checksums if `verify` says so. More than
+    /// Reads through `window` and computes checksums if `verify` is true. More than
     /// `limits.decompressed` bytes are an error.
     ///
     /// # Errors
@@ -201,26 +200,26 @@ impl Inflater {
         })
     }
 
-    /// How far the compressed file has been read.
+    /// The current offset in the compressed file.
     pub(super) fn offset(&self) -> u64 {
         self.window.offset()
     }
 
-    /// What is known so far; all there is to know once [`read`](Inflater::read) gave 0.
+    /// The survey so far; complete once [`read`](Inflater::read) returned 0.
     pub(super) fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    /// The account, once [`read`](Inflater::read) gave 0.
+    /// Takes the survey, once [`read`](Inflater::read) returned 0.
     pub(super) fn take_survey(&mut self) -> Survey {
         std::mem::take(&mut self.survey)
     }
 
-    /// The next bytes, at least one unless there are no more (or `buffer` is empty). Broken or
-    /// missing input ends the bytes and is told in the survey.
+    /// Reads the next bytes, at least one unless the end is reached (or `buffer` is empty). Broken
+    /// or missing input ends the bytes and is reported in the survey.
     ///
     /// # Errors
-    /// Only when reading itself fails, or past the limit.
+    /// Only if reading itself fails, or beyond the limit.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             let step = match self.stage {
@@ -241,7 +240,7 @@ impl Inflater {
     /// Fills `buffer` as far as there are bytes.
     ///
     /// # Errors
-    /// As [`read`](Inflater::read).
+    /// Same as [`read`](Inflater::read).
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -255,10 +254,10 @@ impl Inflater {
         Ok(filled)
     }
 
-    /// Inflates to the end without keeping anything, and gives the account of the whole file.
+    /// Inflates to the end, discarding the output, and returns the survey of the entire file.
     ///
     /// # Errors
-    /// As [`read`](Inflater::read).
+    /// Same as [`read`](Inflater::read).
     pub(super) fn finish(mut self) -> Result<Survey> {
         let mut scratch = zeroed(INPUT)?;
         while self.read(&mut scratch)? > 0 {
@@ -267,7 +266,7 @@ impl Inflater {
         Ok(self.survey)
     }
 
-    /// Ends the bytes, and goes to the end of the input to know its length.
+    /// Ends the output, and skips to the end of the input to learn its length.
     fn give_up(&mut self, broken: Broken) -> Result<()> {
         let (reason, invalid) = match broken {
             Broken::CutShort(reason) => (reason, false),
@@ -275,8 +274,8 @@ impl Inflater {
         };
         self.survey.fault = Some(Fault { offset: self.window.offset(), reason });
         self.end()?;
-        // Where the input merely ends, what came before is as good as in a plain file cut short.
-        // Broken deflate data, however, are often noticed long after they went wrong.
+        // If the input merely ends, the bytes before it are as good as in a truncated plain file.
+        // Broken deflate data, however, is often detected long after the actual error.
         if invalid && self.verify && self.survey.length > self.survey.complete {
             self.survey.add_doubt(self.member, self.member_offset..self.survey.compressed, None);
         }
@@ -308,7 +307,7 @@ impl Inflater {
         }
         let &[_, _, method, flags, ..] = head else { return cut };
         if method != 8 || flags & RESERVED != 0 {
-            return Ok(Err(Broken::Invalid("a gzip header asks for something unknown")));
+            return Ok(Err(Broken::Invalid("a gzip header uses an unknown feature")));
         }
         if !self.pass(10)? {
             return cut;
@@ -327,7 +326,7 @@ impl Inflater {
                 inside = byte != 0;
             }
         }
-        // Nothing the header says is used, and the content has a checksum of its own.
+        // No header field is used, and the content has its own checksum.
         if flags & CHECKSUM != 0 && !self.pass(2)? {
             return cut;
         }
@@ -339,7 +338,7 @@ impl Inflater {
         Ok(Ok(()))
     }
 
-    /// Inflates once. What came out before the input broke is still given.
+    /// Inflates one step. Output produced before the input broke is still returned.
     fn content(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let input = self.window.peek(INPUT)?;
         let (consumed, produced) = (self.decompress.total_in(), self.decompress.total_out());
@@ -359,10 +358,10 @@ impl Inflater {
         match status {
             Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
             Ok(_) if consumed == 0 && count == 0 && !buffer.is_empty() => {
-                self.give_up(Broken::CutShort("the gzip data end too soon"))?;
+                self.give_up(Broken::CutShort("the gzip data is truncated"))?;
             }
             Ok(_) => {}
-            Err(_) => self.give_up(Broken::Invalid("the gzip data are broken"))?,
+            Err(_) => self.give_up(Broken::Invalid("the gzip data is corrupt"))?,
         }
         Ok(count)
     }
@@ -375,8 +374,8 @@ impl Inflater {
         let stored = u32::from_le_bytes([c0, c1, c2, c3]);
         let length = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
         if (self.survey.length - self.member) & u64::from(u32::MAX) != length {
-            // With a length that is wrong, nobody knows where the next member's bytes belong.
-            return Ok(Err(Broken::Invalid("the length stored behind the gzip data is wrong")));
+            // With a wrong length, the position of the next member's bytes is unknown.
+            return Ok(Err(Broken::Invalid("the length stored after the gzip data is wrong")));
         }
         self.window.skip(8)?;
         let computed = self.checksum.clone().finalize();
@@ -389,7 +388,7 @@ impl Inflater {
         Ok(Ok(()))
     }
 
-    /// Skips `count` bytes; false where there are fewer.
+    /// Skips `count` bytes; returns false if there are fewer.
     fn pass(&mut self, count: u64) -> Result<bool> {
         Ok(self.window.skip(count)? == count)
     }

@@ -1,4 +1,4 @@
-//! A gzipped file as the plain file it holds.
+//! A gzipped file presented as the plain file it contains.
 
 use super::gzip::{Inflater, Survey};
 use super::layout::Header;
@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// First growth of the buffer; from there on it doubles with what really arrives.
+/// Initial size of the buffer, which then doubles as data arrives.
 const FIRST: usize = 1 << 16;
 
-/// The uncompressed form of a gzipped file, inflated whole on first use and then kept.
+/// The uncompressed form of a gzipped file, inflated completely on first use and then kept.
 ///
-/// Its length is what the header promises: bytes beyond that are checked and not kept.
+/// Its length is what the header declares: bytes beyond that are checked but not kept.
 #[derive(Debug)]
 pub(super) struct Inflated {
     compressed: Arc<dyn Source>,
@@ -24,14 +24,14 @@ pub(super) struct Inflated {
     verify: bool,
     limits: Limits,
     content: Once<Content>,
-    /// Held while inflating, so that many threads that come at once do it once.
+    /// Held while inflating, so that concurrent threads do it only once.
     inflating: Lock<()>,
 }
 
-/// What inflating gave.
+/// The result of inflating.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// The bytes, as many of the promised ones as there are.
+    /// The bytes, as many of the declared ones as there are.
     pub(super) data: Bytes,
     pub(super) survey: Survey,
 }
@@ -42,22 +42,23 @@ impl Inflated {
             compressed,
             length: header.file_length(),
             verify,
-            // All of it will be held.
+            // All of it will be held in memory.
             limits: Limits { decompressed: limits.decompressed.min(limits.memory), ..limits.clone() },
             content: Once::new(),
             inflating: Lock::new(),
         }
     }
 
-    /// The content, if somebody asked for it before.
+    /// The content, if it was already inflated.
     pub(super) fn known(&self) -> Option<&Content> {
         self.content.get()
     }
 
-    /// The content. A damaged file gives what could be saved; the survey says what that is worth.
+    /// The content. For a damaged file this is what could be recovered; the survey says what can be
+    /// trusted.
     ///
     /// # Errors
-    /// Only when reading itself fails, or past the limits. Such errors are not kept: the next
+    /// Only if reading itself fails, or beyond the limits. Such errors are not stored: the next
     /// call tries again.
     pub(super) fn content(&self) -> Result<&Content> {
         if let Some(content) = self.content.get() {
@@ -71,7 +72,7 @@ impl Inflated {
         Ok(self.content.get_or_init(|| content))
     }
 
-    /// An inflater at the beginning of the file.
+    /// Creates an inflater at the beginning of the file.
     pub(super) fn inflater(&self) -> Result<Inflater> {
         self.compressed.check_unchanged()?;
         Inflater::new(Window::new(self.compressed.clone()), self.verify, &self.limits)
@@ -83,7 +84,7 @@ impl Inflated {
         let mut data = Vec::new();
         while data.len() < wanted {
             let have = data.len();
-            // Bounded by what has arrived, not by what the header promises.
+            // Bounded by what has arrived, not by what the header declares.
             let next = have.saturating_mul(2).max(FIRST).min(wanted);
             reserve(&mut data, next - have).map_err(|error| error.in_file(self.name()))?;
             data.resize(next, 0);
@@ -99,7 +100,7 @@ impl Inflated {
         Ok(Content { data: data.into(), survey })
     }
 
-    /// The bytes of a range that came out.
+    /// A range of the uncompressed bytes.
     fn slice(&self, range: Range<u64>) -> Result<Bytes> {
         let content = self.content()?;
         let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
@@ -107,7 +108,7 @@ impl Inflated {
             Some((begin, end)) if begin <= end && end <= content.data.len() => {
                 Ok(content.data.slice(begin..end))
             }
-            _ => Err(Error::corrupt("the uncompressed file ends too soon")
+            _ => Err(Error::corrupt("the uncompressed file is too short")
                 .expected_found(format!("{} bytes", range.end), format!("{} bytes", content.data.len()))
                 .in_file(self.name())
                 .at(range.start)),
@@ -136,7 +137,7 @@ impl Source for Inflated {
         Ok(())
     }
 
-    /// `None` where bytes are missing, so that nobody takes the slice for the whole.
+    /// `None` if bytes are missing, so that the slice is never mistaken for the complete file.
     fn as_slice(&self) -> Option<&[u8]> {
         self.lendable().map(|data| &**data)
     }

@@ -1,4 +1,4 @@
-//! Labels in a file of their own: one number per record.
+//! Labels in a separate file: one number per record.
 
 use super::options as own;
 use super::{Reader, Writer, decode_number, encode_number};
@@ -15,7 +15,7 @@ pub(crate) struct LabelWriter {
 }
 
 impl LabelWriter {
-    /// Starts a label file of that element type.
+    /// Starts a label file with that element type.
     pub(crate) fn create(path: &Path, dtype: ElementType, options: &WriteOptions) -> Result<LabelWriter> {
         let own = own::WriteOptions::default().with_dtype(dtype).with_item_shape([]);
         let options = WriteOptions::default()

@@ -1,26 +1,26 @@
-//! The bytes of an IDX file's header, and what follows from it.
+//! The bytes of an IDX file's header, and what they determine.
 //!
 //! ```text
 //! 00 00  type  rank  dimension 1 (u32)  ...  dimension `rank` (u32)  elements
 //! ```
 //!
-//! All numbers are big-endian. The elements are row-major and have no gaps, so the header alone
-//! says where every record is. Nothing here reads or writes: bytes in, meaning out.
+//! All numbers are big-endian. The elements are row-major without gaps, so the header alone
+//! determines where every record is. No I/O happens here.
 
 use crate::base::{ElementType, Error, Result};
 use std::ops::Range;
 
-/// Longest header: 255 dimensions.
+/// Size of the longest header: 255 dimensions.
 pub(super) const MAX_HEADER: usize = 4 + 4 * 255;
 
-/// Bytes before the first dimension.
+/// Size of the header before the first dimension.
 pub(super) const FIXED: usize = 4;
 
-/// Most records without bytes that a file is believed to have.
+/// Maximum number of records without bytes.
 ///
-/// Such records cost the file nothing, so twelve bytes could promise four thousand million of
-/// them and keep whoever lists them busy for minutes. As an array such a file is fine, and
-/// nobody writes one record by record.
+/// Such records take no space in the file, so twelve bytes could declare four billion of them and
+/// keep a caller that lists them busy for minutes. Reading such a file as an array is fine, and no
+/// writer produces one record by record.
 pub(super) const MAX_EMPTY_RECORDS: u64 = 1 << 17;
 
 /// Type and shape of an IDX file.
@@ -42,13 +42,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header with that type and shape.
+    /// Creates a header with that type and shape.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) for more than 255 dimensions, a dimension over
-    /// 2^32-1, or a shape whose dimensions other than 0 multiply to more than 2^63-1 bytes (such
-    /// a shape is refused even where a 0 among the dimensions leaves nothing to store: NumPy
-    /// cannot hold it either, and no size of a part of it may overflow).
+    /// 2^32-1, or a shape whose nonzero dimensions multiply to more than 2^63-1 bytes. Such a shape
+    /// is rejected even if a 0 among the dimensions leaves nothing to store: NumPy cannot hold it
+    /// either, and no partial size may overflow.
     pub fn new(dtype: ElementType, shape: Vec<u64>) -> Result<Self> {
         if shape.len() > 255 {
             return Err(
@@ -76,11 +76,11 @@ impl Header {
         Ok(Header { dtype, shape, record_size })
     }
 
-    /// Reads the header at the beginning of `bytes`, which may go on after it.
+    /// Parses the header at the beginning of `bytes`, which may continue after it.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where `bytes` end too soon, or where they are not
-    /// the header of an array that can exist.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if `bytes` is too short, or is not the header
+    /// of a possible array.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let ends = |expected: usize| {
             Error::corrupt("the file ends inside the header")
@@ -90,11 +90,11 @@ impl Header {
             return Err(ends(FIXED));
         };
         if (zero, also_zero) != (0, 0) {
-            return Err(Error::corrupt("the file does not begin as IDX does")
+            return Err(Error::corrupt("the file does not begin like an IDX file")
                 .expected_found("00 00", format!("{zero:02x} {also_zero:02x}")));
         }
         let dtype = element_type(code).ok_or_else(|| {
-            Error::corrupt("the element type is not one of IDX")
+            Error::corrupt("the element type is not an IDX type")
                 .expected_found("08, 09, 0b, 0c, 0d or 0e", format!("{code:02x}"))
         })?;
         let rank = usize::from(rank);
@@ -104,7 +104,7 @@ impl Header {
         Self::new(dtype, shape).map_err(|error| Error::corrupt(error.message()))
     }
 
-    /// The header's bytes.
+    /// The encoded header.
     pub fn encode(&self) -> Vec<u8> {
         let rank = u8::try_from(self.shape.len()).unwrap_or(u8::MAX);
         let mut bytes = vec![0, 0, type_code(self.dtype), rank];
@@ -119,7 +119,7 @@ impl Header {
         self.dtype
     }
 
-    /// Dimensions of the whole array. The first one counts the records.
+    /// Dimensions of the array. The first one is the number of records.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
@@ -129,48 +129,48 @@ impl Header {
         self.shape.get(1..).unwrap_or_default()
     }
 
-    /// Bytes of one record.
+    /// Size of one record in bytes.
     pub fn record_size(&self) -> u64 {
         self.record_size
     }
 
-    /// Number of records: the first dimension, or one where there are no dimensions (the array
-    /// is then a single element).
+    /// Number of records: the first dimension, or one if there are no dimensions (the array is then
+    /// a single element).
     ///
     /// # Errors
     /// [`Corrupt`](crate::ErrorKind::Corrupt) for more than 2^17 records that have no bytes.
     pub fn record_count(&self) -> Result<u64> {
         let count = self.slices();
         if self.record_size == 0 && count > MAX_EMPTY_RECORDS {
-            return Err(Error::corrupt("the header promises too many records without bytes")
+            return Err(Error::corrupt("the header declares too many records without bytes")
                 .expected_found(format!("at most {MAX_EMPTY_RECORDS}"), count));
         }
         Ok(count)
     }
 
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub fn length(&self) -> u64 {
         (FIXED + 4 * self.shape.len()) as u64
     }
 
-    /// Bytes of all elements.
+    /// Length of all elements in bytes.
     pub fn data_length(&self) -> u64 {
-        // The constructor made sure that neither overflows.
+        // The constructor checked that neither overflows.
         self.slices().saturating_mul(self.record_size)
     }
 
-    /// Bytes of header and elements: the length of the (uncompressed) file.
+    /// Length of header and elements: the length of the (uncompressed) file.
     pub fn file_length(&self) -> u64 {
         self.length().saturating_add(self.data_length())
     }
 
-    /// Where record `index` lies in the (uncompressed) file.
+    /// The byte range of record `index` in the (uncompressed) file.
     pub(super) fn span(&self, index: u64) -> Range<u64> {
         let begin = self.length().saturating_add(index.saturating_mul(self.record_size));
         begin..begin.saturating_add(self.record_size)
     }
 
-    /// Records that are whole in a file of `length` bytes, if the header's promise is kept so far.
+    /// Number of records that are complete in a file of `length` bytes.
     pub(super) fn whole_records(&self, length: u64) -> u64 {
         match length.saturating_sub(self.length()).checked_div(self.record_size) {
             Some(whole) => whole.min(self.slices()),
@@ -192,7 +192,7 @@ impl Header {
     }
 }
 
-/// The code that stands for a type in the third byte.
+/// The code of a type in the third byte.
 pub fn type_code(dtype: ElementType) -> u8 {
     match dtype {
         ElementType::U8 => 0x08,
@@ -204,7 +204,7 @@ pub fn type_code(dtype: ElementType) -> u8 {
     }
 }
 
-/// The type that a code stands for.
+/// The type with this code.
 pub fn element_type(code: u8) -> Option<ElementType> {
     ElementType::ALL.into_iter().find(|&dtype| type_code(dtype) == code)
 }

@@ -1,9 +1,9 @@
 //! IDX, the format of the MNIST files: one array, big-endian, with its type and shape in front.
 //!
-//! `train-images-idx3-ubyte` holds an array of 60000 x 28 x 28 bytes. As a record file it has
-//! 60000 records of 784 bytes, the slices along the first dimension; as an array it is read whole
-//! by [`read_array`] and written by [`write_array`]. An array without dimensions is one record.
-//! Gzipped files are recognised by their content, whatever they are called.
+//! `train-images-idx3-ubyte` holds an array of 60000 x 28 x 28 bytes. As a record file it has 60000
+//! records of 784 bytes, the slices along the first dimension. As an array it is read by
+//! [`read_array`] and written by [`write_array`]. An array without dimensions is one record.
+//! Gzipped files are detected by their content, not by their name.
 //!
 //! ```
 //! use anyrec::format::idx::{self, Pair, Writer};
@@ -30,7 +30,7 @@
 //! # Ok::<(), anyrec::Error>(())
 //! ```
 //!
-//! The byte layout is described in `docs/formats/idx.md`.
+//! `docs/formats/idx.md` describes the byte layout.
 
 #[cfg(feature = "ndarray")]
 mod array;
@@ -93,8 +93,8 @@ impl Format for Idx {
         &["idx3-ubyte", "idx1-ubyte", "idx3-ubyte.gz", "idx1-ubyte.gz"]
     }
 
-    /// `x-idx3-ubyte`, `x.idx3-ubyte`, `x-idx3`, with any rank, any type, and perhaps `.gz`. Not
-    /// `x.idx`: that is MXNet's index file.
+    /// `x-idx3-ubyte`, `x.idx3-ubyte` or `x-idx3`, with any rank and any type, optionally followed
+    /// by `.gz`. Not `x.idx`: that is MXNet's index file.
     fn has_name(&self, path: &Path) -> bool {
         pair::Spelling::of(path).is_some()
     }
@@ -108,14 +108,13 @@ impl Format for Idx {
             labels: Labels::Beside,
             wants_count: false,
             fixed_size: true,
-            // What a header can say; `Header::new` refuses more.
+            // The largest value a header can express; `Header::new` rejects more.
             max_record: i64::MAX.unsigned_abs(),
         }
     }
 
-    /// Certain where the shape accounts for the length to the byte, or where the length is not
-    /// known (streams, gzip) and the header is whole; possible where a valid type follows the
-    /// two zeros.
+    /// Certain if the shape matches the length exactly, or if the length is unknown (streams, gzip)
+    /// and the header is complete. Possible if a valid type follows the two zeros.
     fn detect(&self, head: &[u8], length: Option<u64>) -> Likeness {
         if !is_gzip(head) {
             return likeness(head, length);
@@ -125,7 +124,7 @@ impl Format for Idx {
         let inflater = Inflater::new(Window::new(Arc::new(source)), false, &Limits::default());
         match inflater.and_then(|mut inflater| inflater.fill(&mut head)) {
             Ok(length) => likeness(head.get(..length).unwrap_or_default(), None),
-            // Opening it says so.
+            // Opening the file reports the error.
             Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Unsupported) => {
                 Likeness::Possible
             }
@@ -133,7 +132,7 @@ impl Format for Idx {
         }
     }
 
-    /// Type and shape of its records; whether it is gzipped is for the new file's name to say.
+    /// Type and shape of its records. Whether to gzip depends on the new file's name.
     fn options_like(&self, _head: &[u8], contents: &[Content], _open: &OpenOptions) -> super::WriteOptions {
         let shape = contents.iter().find_map(|content| match content {
             Content::Shape { dtype, shape } => Some((*dtype, shape.get(1..).unwrap_or_default().to_vec())),
@@ -178,7 +177,7 @@ fn likeness(head: &[u8], length: Option<u64>) -> Likeness {
             None if !header.shape().is_empty() => Likeness::Certain,
             _ => Likeness::Possible,
         },
-        // A header that is cut or absurd is still recognised, so that its fault can be told.
+        // A truncated or impossible header is still recognised, so that the fault can be reported.
         Err(_) => match head {
             [0, 0, code, _, ..] if element_type(*code).is_some() => Likeness::Possible,
             _ => Likeness::No,

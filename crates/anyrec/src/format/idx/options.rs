@@ -1,4 +1,4 @@
-//! The options that only IDX has.
+//! The options specific to IDX.
 
 use super::FORMAT;
 use crate::base::{ElementType, Error, Result};
@@ -13,7 +13,7 @@ pub struct WriteOptions {
     pub dtype: Option<ElementType>,
     /// The shape of one record (default: one dimension, as long as the first record).
     pub item_shape: Option<Vec<u64>>,
-    /// Gzip the file (default: as its name says).
+    /// Whether to gzip the file (default: if its name ends in `.gz`).
     pub gzip: Option<bool>,
 }
 
@@ -68,7 +68,7 @@ fn dtype(value: &SettingValue) -> Result<ElementType> {
     let name = value.text()?;
     name.to_str().ok().and_then(ElementType::from_name).ok_or_else(|| {
         Error::invalid(format!(
-            "IDX files hold no elements of type {name:?}, but uint8, int8, int16, int32, float32 or float64"
+            "unknown IDX element type {name:?}: expected uint8, int8, int16, int32, float32 or float64"
         ))
     })
 }

@@ -1,8 +1,8 @@
-//! Images and their labels: two IDX files that belong together by name.
+//! Images and their labels: two IDX files paired by name.
 //!
-//! `train-images-idx3-ubyte` goes with `train-labels-idx1-ubyte`. In the wild the rank is set off
-//! by `-`, `.` or `_`, either file may be gzipped, and one data set (QMNIST) has a table of
-//! numbers per image for labels, in `...-labels-idx2-int`.
+//! `train-images-idx3-ubyte` belongs to `train-labels-idx1-ubyte`. In practice the rank is
+//! separated by `-`, `.` or `_`, either file may be gzipped, and one data set (QMNIST) has a row of
+//! numbers per image as labels, in `...-labels-idx2-int`.
 
 use super::element::numbers;
 use super::read::Reader;
@@ -14,23 +14,23 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The names of the types, as file names have them.
+/// The names of the types, as used in file names.
 const TYPES: [&str; 6] = ["ubyte", "byte", "short", "int", "float", "double"];
 
 /// The parts of an IDX file's name: stem, separator, `idx`, rank, type, `.gz`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spelling {
-    /// What comes before the separator.
+    /// The part before the separator.
     stem: String,
-    /// `-`, `.` or `_`; nothing where the name begins with `idx`.
+    /// `-`, `.` or `_`; empty if the name begins with `idx`.
     separator: String,
-    /// Whether a type follows the rank (`idx3-ubyte` against `idx3`).
+    /// Whether a type follows the rank (`idx3-ubyte` as opposed to `idx3`).
     typed: bool,
     gzip: bool,
 }
 
 impl Spelling {
-    /// Takes a file name apart; `None` if it is not spelled like an IDX file's.
+    /// Splits a file name into its parts; `None` if it is not the name of an IDX file.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let lower = name.to_ascii_lowercase();
@@ -60,8 +60,8 @@ enum Role {
     Labels,
 }
 
-/// The other file of a pair, looked for beside `path`: labels for images, images for labels.
-/// The spelling of `path` is tried first, then the others that are in use.
+/// Finds the other file of a pair beside `path`: labels for images, images for labels. The spelling
+/// of `path` is tried first, then the other common ones.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -79,13 +79,13 @@ pub fn partner(path: &Path) -> Option<PathBuf> {
     partners(path)?.1.into_iter().find(|candidate| candidate.is_file())
 }
 
-/// The labels beside a file of images; none for any other file.
+/// The labels beside a file of images; `None` for any other file.
 pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
     let (role, candidates) = partners(path)?;
     candidates.into_iter().find(|candidate| role == Role::Images && candidate.is_file())
 }
 
-/// What `path` is by its name, and what its partner may be called, likeliest first.
+/// The role of `path` according to its name, and possible names of its partner, most likely first.
 fn partners(path: &Path) -> Option<(Role, Vec<PathBuf>)> {
     let spelling = Spelling::of(path)?;
     let lower = spelling.stem.to_ascii_lowercase();
@@ -122,7 +122,7 @@ fn partners(path: &Path) -> Option<(Role, Vec<PathBuf>)> {
     Some((role, candidates))
 }
 
-/// `word` in capitals, capitalised or small, as `model` is.
+/// `word` in upper case, capitalised or lower case, like `model`.
 fn in_case_of(model: &str, word: &str) -> String {
     if model.chars().all(|character| character.is_ascii_uppercase()) {
         return word.to_ascii_uppercase();
@@ -138,7 +138,8 @@ fn in_case_of(model: &str, word: &str) -> String {
 
 /// Images with their labels.
 ///
-/// As a [`RecordReader`] this is the images, and [`tags`](RecordReader::tags) has the labels.
+/// As a [`RecordReader`] this provides the images, and [`tags`](RecordReader::tags) provides the
+/// labels.
 #[derive(Debug)]
 pub struct Pair {
     /// The records.
@@ -148,11 +149,11 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Opens a pair, given either of its files; the other one is found by its name.
+    /// Opens a pair, given either of its files; the other one is found by name.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) where the name is not that of images or labels or the
-    /// other file is not there, and as [`Pair::of`].
+    /// [`Invalid`](ErrorKind::Invalid) if the name is not that of images or labels, or the other
+    /// file does not exist; otherwise same as [`Pair::of`].
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         let name = shown(path);
@@ -166,7 +167,7 @@ impl Pair {
             let what = if role == Role::Images { "labels" } else { "images" };
             Error::invalid(format!("the {what} that belong to this file are not beside it"))
                 .in_file(name)
-                .with_hint(format!("{likeliest} would be found"))
+                .with_hint(format!("expected name: {likeliest}"))
         })?;
         let (this, other) = (Reader::open(path, options)?, Reader::open(other, options)?);
         match role {
@@ -175,26 +176,26 @@ impl Pair {
         }
     }
 
-    /// Puts two open files together.
+    /// Combines two open files.
     ///
     /// # Errors
-    /// [`Stale`](ErrorKind::Stale) where there are not as many labels as images.
+    /// [`Stale`](ErrorKind::Stale) if the numbers of labels and images differ.
     pub fn of(images: Reader, labels: Reader) -> Result<Self> {
         check_belongs(&labels, images.count()?)?;
         Ok(Pair { images, labels })
     }
 
-    /// Label of record `index`: one number, or several where the labels file has more than one
+    /// Label of record `index`: one number, or several if the labels file has more than one
     /// dimension.
     ///
     /// # Errors
-    /// As [`RecordReader::read`].
+    /// Same as [`RecordReader::read`].
     pub fn label(&self, index: u64) -> Result<Label> {
         label_of(&self.labels, index)
     }
 }
 
-/// An error unless there are so many labels.
+/// Fails unless there are as many labels as images.
 pub(super) fn check_belongs(labels: &Reader, images: u64) -> Result<()> {
     let found = labels.count()?;
     if images == found {
@@ -205,7 +206,7 @@ pub(super) fn check_belongs(labels: &Reader, images: u64) -> Result<()> {
         .in_file(labels.source().name()))
 }
 
-/// Label `index` of a file of labels.
+/// Label `index` of a labels file.
 pub(super) fn label_of(labels: &Reader, index: u64) -> Result<Label> {
     let bytes = labels.read(index)?;
     let values = numbers(labels.header().dtype(), &bytes);

@@ -1,10 +1,10 @@
-//! Reading records by number: a record is a slice along the first dimension.
+//! Reads records by number: a record is a slice along the first dimension.
 //!
-//! The header says where every record is, so nothing is scanned. A plain file that lies in memory
-//! (mapped) lends its records. A gzipped one is inflated whole when the first record is asked
-//! for, and spans are those of the uncompressed file.
+//! The header determines where every record is, so nothing is scanned. A plain file in memory
+//! (mapped) lends its records. A gzipped file is inflated completely when the first record is
+//! requested, and spans refer to the uncompressed file.
 //!
-//! The labels of images stand in a file of their own, which is opened when the first is asked for.
+//! The labels of images are in a separate file, which is opened when the first label is requested.
 
 use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 /// An open IDX file, plain or gzipped.
 ///
-/// Records are the slices along the first dimension, as the big-endian bytes of the file;
-/// [`array`](Reader::array) gives the whole file as numbers of this machine.
+/// Records are the slices along the first dimension, as the big-endian bytes of the file.
+/// [`array`](Reader::array) returns the complete file as numbers in native byte order.
 ///
 /// ```
 /// use anyrec::format::{OpenOptions, RecordReader, idx::Reader};
@@ -40,18 +40,18 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug)]
 pub struct Reader {
-    /// The plain file, or the plain form of a gzipped one.
+    /// The plain file, or the uncompressed form of a gzipped one.
     source: Arc<dyn Source>,
-    /// The same, where the file is gzipped.
+    /// The same, if the file is gzipped.
     inflated: Option<Arc<Inflated>>,
     header: Header,
     access: Access,
     verify: bool,
     skip_damage: bool,
     limits: Limits,
-    /// The records that are given out.
+    /// The records that are returned.
     runs: Once<Vec<Range<u64>>>,
-    /// What inflating said about the records of a gzipped file.
+    /// The status of the records of a gzipped file after inflating.
     stretches: Once<Vec<Stretch>>,
     /// The labels beside the file, if there are any.
     labels: Once<Option<Box<Reader>>>,
@@ -61,16 +61,18 @@ impl Reader {
     /// Opens a file on disk.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
+    /// The operating system's error, or [`Corrupt`](crate::ErrorKind::Corrupt) if the header
+    /// is damaged.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         Self::new(open_file(path.as_ref(), options.access)?, options)
     }
 
-    /// Opens a source. Reads no more than the header: that the elements are all there is checked
-    /// when they are asked for.
+    /// Opens a source. Reads only the header: whether all elements are present is checked when they
+    /// are requested.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
+    /// The operating system's error, or [`Corrupt`](crate::ErrorKind::Corrupt) if the header
+    /// is damaged.
     pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let (header, compressed) = read_header(&source, &options.limits)?;
         let inflated = compressed
@@ -99,18 +101,19 @@ impl Reader {
         self.inflated.is_some()
     }
 
-    /// All elements as the file stores them, big-endian and row-major: lent where the file is
-    /// mapped, see [`Dataset::lend`](crate::Dataset::lend).
+    /// All elements as stored, big-endian and row-major; lent if the file is mapped, see
+    /// [`Dataset::lend`](crate::Dataset::lend).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if bytes are missing or do not match their
+    /// checksum.
     pub fn data(&self) -> Result<Bytes> {
         self.source.check_unchanged()?;
         self.check_whole()?;
         self.source.lend(self.header.length()..self.header.file_length())
     }
 
-    /// An error unless every element is there and, in a gzipped file, every checksum holds.
+    /// Fails unless every element is present and, in a gzipped file, every checksum matches.
     pub(super) fn check_whole(&self) -> Result<()> {
         self.check_span(0..self.header.file_length())?;
         match self.inflated.as_ref().map(|inflated| inflated.content()).transpose()? {
@@ -122,7 +125,7 @@ impl Reader {
         }
     }
 
-    /// An error unless these bytes are there and can be trusted.
+    /// Fails unless these bytes are present and can be trusted.
     fn check_span(&self, span: Range<u64>) -> Result<()> {
         if let Some(inflated) = &self.inflated {
             let survey = &inflated.content()?.survey;
@@ -131,9 +134,7 @@ impl Reader {
                 return Err(Error::corrupt(survey.reason(doubt))
                     .in_file(self.source.name())
                     .at(span.start)
-                    .with_hint(
-                        "opened without verification, the file gives its bytes as they are, right or wrong",
-                    ));
+                    .with_hint("open the file without verification to read its bytes unchecked"));
             }
         }
         let found = self.available()?;
@@ -143,7 +144,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The error for an array that is cut short.
+    /// The error for a truncated array.
     pub(super) fn missing(&self, found: u64) -> Error {
         let name = self.source.name();
         let kept = self.header.whole_records(found);
@@ -157,7 +158,7 @@ impl Reader {
             .with_hint(Hint::Repair { file: name.to_owned(), records: kept })
     }
 
-    /// Bytes that are there, of those the header promises and perhaps more.
+    /// Number of bytes available, which may be fewer or more than the header declares.
     fn available(&self) -> Result<u64> {
         match &self.inflated {
             Some(inflated) => Ok(inflated.content()?.data.len() as u64),
@@ -165,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// The records that are given out, as runs of their numbers in the file.
+    /// The records that are returned, as runs of their numbers in the file.
     fn runs(&self) -> Result<&[Range<u64>]> {
         if let Some(runs) = self.runs.get() {
             return Ok(runs);
@@ -196,15 +197,15 @@ impl Reader {
         }
     }
 
-    /// What is known about the records of a gzipped file.
+    /// The status of the records of a gzipped file.
     fn stretches(&self) -> Result<Option<&[Stretch]>> {
         let Some(inflated) = &self.inflated else { return Ok(None) };
         let survey = &inflated.content()?.survey;
         Ok(Some(self.stretches.get_or_init(|| survey.stretches(&self.header))))
     }
 
-    /// Address of a record, as the scan gives it: records without bytes are the items of one
-    /// frame, and so are those of a gzipped file.
+    /// Position of a record, as in the scan: records without bytes are items of one frame, and so
+    /// are those of a gzipped file.
     fn position(&self, number: u64) -> Result<Position> {
         if let Some(stretches) = self.stretches()? {
             let at = stretches.partition_point(|stretch| stretch.numbers.end <= number);
@@ -237,7 +238,7 @@ impl Reader {
         Ok(self.labels.get().and_then(Option::as_deref))
     }
 
-    /// Number in the file of the record that is given out as `index`.
+    /// Number in the file of the record returned as `index`.
     fn number(&self, index: u64) -> Result<u64> {
         let mut left = index;
         for run in self.runs()? {
@@ -251,7 +252,7 @@ impl Reader {
     }
 }
 
-/// For reading it as an array.
+/// For reading as an array.
 #[cfg(feature = "ndarray")]
 impl Reader {
     pub(super) fn inflated(&self) -> Option<&Arc<Inflated>> {
@@ -267,7 +268,7 @@ impl Reader {
     }
 }
 
-/// Reads a header, through gzip if need be, and says whether it was.
+/// Reads a header, through gzip if needed, and returns whether it was gzipped.
 fn read_header(source: &Arc<dyn Source>, limits: &Limits) -> Result<(Header, bool)> {
     let mut window = Window::new(source.clone());
     let head = window.peek(MAX_HEADER)?;
@@ -293,13 +294,13 @@ impl RecordReader for Reader {
         &super::FORMAT
     }
 
-    /// The plain file, or the uncompressed form of a gzipped one (of the length the header
-    /// promises).
+    /// The plain file, or the uncompressed form of a gzipped one (with the length that the header
+    /// declares).
     fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
-    /// Shape and type. Bytes left over in a gzipped file are told once it has been inflated.
+    /// Shape and type. Extra bytes in a gzipped file are reported once it has been inflated.
     fn info(&self) -> Result<Info> {
         let mut info = Info {
             shape: Some(self.header.shape().to_vec()),
@@ -321,7 +322,7 @@ impl RecordReader for Reader {
         Ok(self.runs()?.iter().map(|run| run.end - run.start).sum())
     }
 
-    /// The span is one of [`source`](Reader::source), so of the uncompressed file.
+    /// The span refers to [`source`](Reader::source), and so to the uncompressed file.
     fn locate(&self, index: u64) -> Result<Location> {
         let number = self.number(index)?;
         let span = self.header.span(number);
@@ -353,11 +354,11 @@ impl RecordReader for Reader {
     }
 }
 
-/// The notice for bytes behind the array, of which the first is at `offset` of the uncompressed
+/// The notice for bytes after the array, the first of which is at `offset` of the uncompressed
 /// file.
 pub(super) fn left_over(offset: u64, count: u64, gzip: bool) -> Notice {
-    let bytes = if count == 1 { "byte lies" } else { "bytes lie" };
-    let message = format!("{count} {bytes} behind the array and mean nothing");
+    let bytes = if count == 1 { "byte follows the array and is" } else { "bytes follow the array and are" };
+    let message = format!("{count} {bytes} ignored");
     match gzip {
         true => Notice::new(message),
         false => Notice::at(offset, message),

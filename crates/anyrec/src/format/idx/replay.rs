@@ -1,4 +1,4 @@
-//! Gzip under a scan: compressed bytes that can be read twice, uncompressed ones as a stream.
+//! Gzip under a scan: compressed bytes that can be read twice, and uncompressed bytes as a stream.
 
 use super::gzip::{Inflater, Survey};
 use crate::base::{Error, Limits, Result};
@@ -7,25 +7,25 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a stream put by at a time.
+/// Bytes of a stream copied at a time.
 const SPOOL: usize = 1 << 20;
 
 /// A compressed file that can be read more than once.
 #[derive(Debug)]
 pub(super) enum Replay {
     Source(Arc<dyn Source>),
-    /// A stream that was put by, and its name.
+    /// A stream copied to a temporary file, and its name.
     Spooled(String, File),
 }
 
 impl Replay {
-    /// What `window` shows from its beginning.
+    /// The contents of `window` from its beginning.
     pub(super) fn of(mut window: Window, limits: &Limits) -> Result<Self> {
         if let Some(source) = window.source() {
             return Ok(Replay::Source(source.clone()));
         }
         let name = window.name().to_owned();
-        let failed = |error| Error::io("cannot put the stream by in a temporary file", error);
+        let failed = |error| Error::io("cannot copy the stream to a temporary file", error);
         let mut file = tempfile::tempfile().map_err(failed)?;
         loop {
             let chunk = window.peek(SPOOL)?;
@@ -35,7 +35,7 @@ impl Replay {
             file.write_all(chunk).map_err(failed)?;
             let count = chunk.len() as u64;
             window.skip(count)?;
-            // Nobody's disk is to be filled by a stream that never ends.
+            // A stream that never ends must not fill the disk.
             if window.offset() > limits.decompressed {
                 return Err(
                     Limits::exceeded("compressed size", window.offset(), limits.decompressed).in_file(name)
@@ -44,7 +44,8 @@ impl Replay {
         }
     }
 
-    /// A window at the beginning; one at a time, as they share the file's place.
+    /// A window at the beginning. Only one at a time may be used, because they share the file's
+    /// position.
     pub(super) fn window(&self) -> Result<Window> {
         match self {
             Replay::Source(source) => Ok(Window::new(source.clone())),
@@ -65,7 +66,7 @@ pub(super) struct GzipStream {
     progress: Progress,
 }
 
-/// What a [`GzipStream`] tells whoever reads through it.
+/// What a [`GzipStream`] reports to its reader.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Arc<Mutex<State>>);
 
@@ -73,7 +74,7 @@ pub(super) struct Progress(Arc<Mutex<State>>);
 struct State {
     offset: u64,
     survey: Option<Survey>,
-    /// An error on its way through `std::io`, where it would lose its kind.
+    /// An error that would lose its kind in `std::io`.
     error: Option<Error>,
 }
 
@@ -85,17 +86,17 @@ impl GzipStream {
 }
 
 impl Progress {
-    /// How far the compressed file has been read.
+    /// The current offset in the compressed file.
     pub(super) fn offset(&self) -> u64 {
         self.state().offset
     }
 
-    /// Looks at the account of the whole file, once the stream has ended.
+    /// Inspects the survey of the entire file, once the stream has ended.
     pub(super) fn with_survey<T: Default>(&self, look: impl FnOnce(&Survey) -> T) -> T {
         self.state().survey.as_ref().map(look).unwrap_or_default()
     }
 
-    /// The error that ended the stream, once.
+    /// Takes the error that ended the stream.
     pub(super) fn error(&self) -> Option<Error> {
         self.state().error.take()
     }

@@ -1,18 +1,18 @@
-//! The one sequential parser of IDX files.
+//! The sequential parser of IDX files.
 //!
-//! A plain file is a header, the records, and perhaps bytes that are left over. Its records have
-//! no checksum. Where records have no bytes (a 0 among their dimensions), the header's
-//! dimensions, which promise them, are the frame that holds them all.
+//! A plain file is a header, the records, and possibly extra bytes. Its records have no checksum.
+//! If records have no bytes (a 0 among their dimensions), the header's dimensions, which declare
+//! them, are the frame that holds them all.
 //!
-//! A gzipped file yields the same records. In it no record has a place of its own, so the
-//! compressed file is one frame that holds them all: the first record's span is that frame, the
-//! others are its items. (Damage within ends a frame, and another may follow.) The checksum of a
-//! gzip member stands behind it, and no record may be passed on before its checksum is known; so
-//! with verification on the file is read twice, first for the checksums and then for the records
-//! (a stream is put by in a temporary file meanwhile). Records are then `Verified`; those of a
-//! member with a wrong checksum or broken data are damage; those of a member that is cut short
-//! have lost their checksum and are `Absent`. With verification off everything that can be
-//! inflated is passed on in one pass, as `Unchecked`.
+//! A gzipped file yields the same records. No record has its own range in it, so the compressed
+//! file is one frame that holds them all: the first record's span is that frame, the others are its
+//! items. (Damage ends a frame, and another may follow.) The checksum of a gzip member follows its
+//! data, and no record may be delivered before its checksum is known. With verification on, the
+//! file is therefore read twice: first for the checksums, then for the records (a stream is copied
+//! to a temporary file for that). Records are then `Verified`. Those of a member with a wrong
+//! checksum or broken data are damage. Those of a truncated member have lost their checksum and are
+//! `Absent`. With verification off, everything that can be inflated is delivered in one pass, as
+//! `Unchecked`.
 
 use super::gzip::{Inflater, Stretch, Survey, is_gzip};
 use super::layout::{FIXED, Header, MAX_HEADER};
@@ -33,31 +33,31 @@ pub(super) struct IdxScan {
     limits: Limits,
     gzip: Option<Gzip>,
     stage: Stage,
-    /// Up to here the bytes of the file are accounted for.
+    /// The bytes of the file up to this offset are accounted for.
     at: u64,
-    /// The present frame, and the number of records it gave, where a frame has several.
+    /// The current frame, and the number of records delivered from it, if a frame has several.
     frame: u64,
     item: u64,
-    /// Number of the next record, and of records given so far.
+    /// Number of the next record, and of records delivered so far.
     next: u64,
     intact: u64,
-    /// Bytes of the record last given out, still to be skipped.
+    /// Length of the last delivered record, still to be skipped.
     pending: u64,
-    /// Events that borrow nothing, ready to go.
+    /// Events that borrow nothing, ready for delivery.
     queue: VecDeque<Event<'static>>,
 }
 
 #[derive(Debug)]
 enum Stage {
     Start,
-    /// Among the records, of which there are that many.
+    /// Within the records, of which there are that many.
     Records(Header, u64),
     End,
 }
 
-/// What stands where the next record should be.
+/// What was found in place of the next record.
 enum Sight {
-    /// The record: its place in the uncompressed file, and its size once more.
+    /// The record: its range in the uncompressed file, and its size.
     Record(Range<u64>, usize),
     /// Records that cannot be trusted. They are skipped; more may follow.
     Doubt,
@@ -68,13 +68,13 @@ enum Sight {
 /// What is known about the gzip file under the window.
 #[derive(Debug)]
 struct Gzip {
-    /// The result of the first pass, where there was one.
+    /// The result of the first pass, if there was one.
     survey: Option<Survey>,
-    /// What that means for the records that are still to come.
+    /// The status of the records that are still to come.
     stretches: VecDeque<Stretch>,
-    /// Length of the compressed file, where it is known beforehand.
+    /// Length of the compressed file, if known in advance.
     length: Option<u64>,
-    /// How far the present pass is.
+    /// Progress of the current pass.
     progress: Progress,
 }
 
@@ -96,14 +96,15 @@ impl IdxScan {
         }
     }
 
-    /// Header, and where it is damaged everything else.
+    /// Reads the header. If it is damaged, everything else is too.
     fn start(&mut self) -> Result<()> {
         if is_gzip(self.window.peek(2)?) {
             self.open_gzip()?;
         }
         let parsed = Header::parse(self.peek(MAX_HEADER)?).map_err(|error| error.to_string());
         let length = parsed.as_ref().map_or(MAX_HEADER as u64, Header::length);
-        // Whatever a header says that fails its checksum, the checksum is the reason.
+        // If the header does not match its checksum, that is the reason to report, whatever it
+        // contains.
         let doubt = self.survey().and_then(|survey| Some(survey.reason(survey.doubt(&(0..length))?)));
         let header = match doubt.map_or(parsed, Err) {
             Ok(header) => header,
@@ -142,7 +143,7 @@ impl IdxScan {
         Ok(())
     }
 
-    /// Looks at what stands where record `next` should be.
+    /// Determines what is in place of record `next`.
     fn look(&mut self, header: &Header, count: u64) -> Result<Sight> {
         if self.next == count {
             self.finish(header)?;
@@ -165,7 +166,7 @@ impl IdxScan {
         }
         let size = header.record_size();
         let limit = self.limits.record;
-        // On a stream the bytes have to be fetched to know that they are there.
+        // On a stream, the bytes must be fetched to know that they exist.
         let there = match self.window.remaining() {
             Some(remaining) => remaining >= size,
             None => {
@@ -182,7 +183,7 @@ impl IdxScan {
         Ok(Sight::Record(span, size))
     }
 
-    /// Address of the record at `span` of the uncompressed file, and the bytes of the file it
+    /// Position of the record at `span` of the uncompressed file, and the bytes of the file it
     /// accounts for.
     fn account(&mut self, header: &Header, span: &Range<u64>) -> (Position, Range<u64>) {
         let frame_end = match &self.gzip {
@@ -205,7 +206,7 @@ impl IdxScan {
         (Position { frame: self.frame, item: self.item - 1 }, begin..self.at)
     }
 
-    /// The array ends before its time.
+    /// Handles an array that ends early.
     fn cut_short(&mut self, header: &Header) -> Result<()> {
         let length = self.skip_rest()?;
         let what = if self.gzip.is_some() { "uncompressed file" } else { "file" };
@@ -219,11 +220,11 @@ impl IdxScan {
         Ok(())
     }
 
-    /// What comes behind the last record.
+    /// Handles what follows the last record.
     fn finish(&mut self, header: &Header) -> Result<()> {
         let begin = self.window.offset();
         let length = self.skip_rest()?;
-        // Where damaged records were skipped, the file may have ended before the array.
+        // If damaged records were skipped, the file may have ended before the array.
         if length < header.file_length() {
             return self.cut_short(header);
         }
@@ -246,13 +247,13 @@ impl IdxScan {
         Ok(())
     }
 
-    /// What is odd about a gzip file and costs no data.
+    /// Queues notices about irregularities of a gzip file that lose no data.
     fn notices(&mut self) {
         let (trailing, odd_members) =
             self.with_survey(|survey| (survey.trailing.clone(), survey.odd_members));
         if let Some(Range { start, end }) = trailing {
             let bytes = end - start;
-            let message = format!("{bytes} bytes behind the gzip data are not gzip and mean nothing");
+            let message = format!("{bytes} bytes after the gzip data are not gzip and are ignored");
             self.queue.push_back(Event::Notice(Notice::at(start, message)));
         }
         if odd_members > 0 {
@@ -261,14 +262,14 @@ impl IdxScan {
         }
     }
 
-    /// Damage from where the account stands to `end`.
+    /// Reports damage from the accounted offset to `end`.
     fn damage_to(&mut self, end: u64, reason: String) {
         let damage = Damage { begin: self.at, end: end.max(self.at), record: self.intact, reason };
         self.at = damage.end;
         self.queue.push_back(Event::Damage(damage));
     }
 
-    /// `reason`, and how gzip came to its end where that is why.
+    /// `reason`, with the reason why gzip ended if that is the cause.
     fn with_fault(&self, reason: String) -> String {
         match self.with_survey(|survey| survey.fault.as_ref().map(|fault| fault.sentence())) {
             Some(fault) if fault != reason => format!("{reason} ({fault})"),
@@ -276,7 +277,7 @@ impl IdxScan {
         }
     }
 
-    /// Length of the file, once the window has come to its end.
+    /// Length of the file, once the window has reached its end.
     fn file_end(&self) -> u64 {
         match &self.gzip {
             Some(_) => self.with_survey(|survey| survey.compressed),
@@ -288,7 +289,7 @@ impl IdxScan {
         self.gzip.as_ref()?.survey.as_ref()
     }
 
-    /// Looks at what a whole pass over the gzip file has found.
+    /// Inspects the result of a complete pass over the gzip file.
     fn with_survey<T: Default>(&self, look: impl FnOnce(&Survey) -> T) -> T {
         match &self.gzip {
             Some(Gzip { survey: Some(survey), .. }) => look(survey),
@@ -297,7 +298,7 @@ impl IdxScan {
         }
     }
 
-    /// What is known about the integrity of the record at `span` of the uncompressed file.
+    /// The integrity of the record at `span` of the uncompressed file.
     fn integrity(&self, span: &Range<u64>) -> Integrity {
         match (&self.gzip, self.survey()) {
             (Some(_), Some(survey)) if span.end <= survey.complete => Integrity::Verified,
@@ -306,7 +307,7 @@ impl IdxScan {
         }
     }
 
-    /// Puts the uncompressed file under the window, after a first pass where checksums matter.
+    /// Puts the uncompressed file under the window, after a first pass if checksums matter.
     fn open_gzip(&mut self) -> Result<()> {
         let name = self.window.name().to_owned();
         let nothing = Window::from_stream(name.clone(), std::io::empty());
@@ -326,7 +327,7 @@ impl IdxScan {
 
     fn peek(&mut self, want: usize) -> Result<&[u8]> {
         match self.window.peek(want) {
-            // Through the name again: the borrow of a failed look would last too long.
+            // Peek again, because the borrow of a failed call would last too long.
             Ok(_) => self.window.peek(want),
             Err(error) => Err(self.gzip.as_ref().and_then(|gzip| gzip.progress.error()).unwrap_or(error)),
         }
@@ -338,7 +339,7 @@ impl IdxScan {
             .map_err(|error| self.gzip.as_ref().and_then(|gzip| gzip.progress.error()).unwrap_or(error))
     }
 
-    /// Goes to the end of the uncompressed file, and says where that is.
+    /// Skips to the end of the uncompressed file, and returns its offset.
     fn skip_rest(&mut self) -> Result<u64> {
         self.skip(u64::MAX)?;
         Ok(self.window.offset())
@@ -353,7 +354,7 @@ impl Scan for IdxScan {
             if let Some(event) = self.queue.pop_front() {
                 return Ok(event);
             }
-            // A stage that does not put another in its place is the last one.
+            // A stage that does not set another one is the last.
             match std::mem::replace(&mut self.stage, Stage::End) {
                 Stage::Start => self.start()?,
                 Stage::Records(header, count) => match self.look(&header, count)? {

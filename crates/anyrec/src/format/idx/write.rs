@@ -1,4 +1,4 @@
-//! Writing an IDX file record by record.
+//! Writes an IDX file record by record.
 
 use super::deflate::Output;
 use super::element::Element;
@@ -10,11 +10,11 @@ use crate::format::{RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
 use std::path::Path;
 
-/// Writes records, all of one shape, to a new IDX file.
+/// Writes records of a single shape to a new IDX file.
 ///
-/// The file appears under its name in [`finish`](Writer::finish). It is gzipped if its name ends
-/// in `.gz`, unless the options say otherwise. It always has at least one dimension, the number
-/// of records; an array without dimensions is written by [`write_array`](super::write_array).
+/// [`finish`](Writer::finish) publishes the file. It is gzipped if its name ends in `.gz`, unless
+/// the options say otherwise. It always has at least one dimension, the number of records. Use
+/// [`write_array`](super::write_array) to write an array without dimensions.
 ///
 /// ```
 /// use anyrec::format::{ElementType, WriteOptions, idx};
@@ -36,23 +36,23 @@ use std::path::Path;
 pub struct Writer {
     sink: Output,
     dtype: ElementType,
-    /// The header as it would be if no more records came; `None` until the first record tells
+    /// The header as it would be without further records; `None` until the first record determines
     /// the shape.
     header: Option<Header>,
     count: u64,
     dropped: DroppedTags,
-    /// Elements on their way to big-endian bytes.
+    /// Buffer for converting elements to big-endian bytes.
     scratch: Vec<u8>,
 }
 
 impl Writer {
-    /// Starts a file. `options.dtype` is the elements' type (`uint8` without it) and
-    /// `options.item_shape` one record's shape: without it records have one dimension, as long as
-    /// the first one.
+    /// Starts a file. `options.dtype` is the element type (default `uint8`), and
+    /// `options.item_shape` is the shape of one record (default: one dimension, as long as the
+    /// first record).
     ///
     /// # Errors
-    /// A shape that IDX cannot hold, a setting it does not have, an existing file, or what the
-    /// system says.
+    /// A shape that IDX cannot hold, a setting it does not have, an existing file, or the operating
+    /// system's error.
     pub fn create(path: impl AsRef<Path>, options: &WriteOptions) -> Result<Self> {
         let path = path.as_ref();
         let own: own::WriteOptions = options.only()?;
@@ -68,12 +68,12 @@ impl Writer {
         Ok(Writer { sink, dtype, header, count: 0, dropped: DroppedTags::default(), scratch: Vec::new() })
     }
 
-    /// Adds a record as the big-endian bytes the file stores, and says its number.
+    /// Appends a record, given as the big-endian bytes to store, and returns its number.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for a record of another size than the rest (it is left
-    /// out; the file can go on), [`Limit`](ErrorKind::Limit) past 2^32-1 records (2^17 if they
-    /// have no bytes), or what the system says.
+    /// [`Invalid`](ErrorKind::Invalid) for a record whose size differs from the others (it is not
+    /// written, and the caller may continue), [`Limit`](ErrorKind::Limit) beyond 2^32-1 records
+    /// (2^17 if they have no bytes), or the operating system's error.
     pub fn append(&mut self, record: &[u8]) -> Result<u64> {
         self.make_room(record.len() as u64)?;
         self.sink.append(record)?;
@@ -81,10 +81,10 @@ impl Writer {
         Ok(self.count - 1)
     }
 
-    /// Adds a record given as numbers, and says its number.
+    /// Appends a record given as numbers, and returns its number.
     ///
     /// # Errors
-    /// As [`append`](Writer::append), and for elements of another type than the file's.
+    /// Same as [`append`](Writer::append), and for elements whose type differs from the file's.
     pub fn append_elements<T: Element>(&mut self, elements: &[T]) -> Result<u64> {
         if T::TYPE != self.dtype {
             return Err(self.refuse("a record has elements of the wrong type", self.dtype, T::TYPE));
@@ -97,10 +97,10 @@ impl Writer {
         number
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes and publishes the file.
     ///
     /// # Errors
-    /// What the system says; then the file does not appear.
+    /// The operating system's error. On error, the file is not published.
     pub fn finish(self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
@@ -110,7 +110,7 @@ impl Writer {
     pub(super) fn complete(mut self) -> Result<(Written, FileSet)> {
         let item_shape = match &self.header {
             Some(header) => header.item_shape().to_vec(),
-            // No record came to tell the shape.
+            // No record determined the shape.
             None => {
                 self.sink.begin(&header(self.dtype, 0, &[0])?.encode())?;
                 vec![0]
@@ -121,7 +121,7 @@ impl Writer {
         Ok((Written::new(self.count, bytes, self.dropped.notices("IDX")), files))
     }
 
-    /// Checks that another record of `size` bytes fits; the first one may settle the shape.
+    /// Checks that another record of `size` bytes fits. The first one may determine the shape.
     fn make_room(&mut self, size: u64) -> Result<()> {
         if self.header.is_none() {
             let elements = size / self.dtype.size();
@@ -139,7 +139,7 @@ impl Writer {
             return Err(self.refuse("a record has the wrong size", format!("{expected} bytes"), found));
         }
         let (most, what) = match size {
-            // More than a reader believes.
+            // More than a reader accepts.
             0 => (MAX_EMPTY_RECORDS, "records without bytes"),
             _ => (u64::from(u32::MAX), "records"),
         };
@@ -176,14 +176,14 @@ impl RecordWriter for Writer {
     }
 }
 
-/// The header of `count` records of that shape.
+/// A header for `count` records of that shape.
 fn header(dtype: ElementType, count: u64, item_shape: &[u64]) -> Result<Header> {
     let mut shape = vec![count];
     shape.extend_from_slice(item_shape);
     Header::new(dtype, shape)
 }
 
-/// The file, gzipped if the options or else its name say so.
+/// Creates the file, gzipped if the options or else its name say so.
 pub(super) fn create_output(path: &Path, options: &WriteOptions) -> Result<Output> {
     let named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     let file = AtomicFile::create(path, options.overwrite, options.durability)?;

@@ -1,4 +1,4 @@
-//! The files that stand beside a `.rec` file: where the index file is, and whether it is right.
+//! The companion files of a `.rec` file: where the index file is, and whether it matches the data.
 
 use super::index_file::{Index, LOST_OFFSET, show};
 use super::options::{self as own, IndexFile};
@@ -7,10 +7,11 @@ use crate::format::{Notice, OpenOptions};
 use crate::io::{Access, Source};
 use std::path::{Path, PathBuf};
 
-/// The index file's path: the one named in the options, or the one beside the file if there is.
+/// The path of the index file: the one named in the options, or the one beside the file if it
+/// exists.
 ///
 /// # Errors
-/// What the system says about a named file that is not there.
+/// The operating system's error if the named file does not exist.
 pub(super) fn index_path(source: &dyn Source, options: &OpenOptions) -> Result<Option<PathBuf>> {
     match &options.own::<own::OpenOptions>().index_file {
         IndexFile::None => Ok(None),
@@ -25,27 +26,28 @@ pub(super) fn index_path(source: &dyn Source, options: &OpenOptions) -> Result<O
     }
 }
 
-/// The name an index file beside `path` has, unless that is `path` itself.
+/// The name of the index file beside `path`, unless that is `path` itself.
 pub(super) fn beside(path: &Path) -> Option<PathBuf> {
     let beside = path.with_extension("idx");
     (beside != path).then_some(beside)
 }
 
-/// A path as messages show it.
+/// A path as shown in messages.
 pub(super) fn name(path: &Path) -> String {
     shown(path)
 }
 
-/// The index file, if it belongs to the file that is open: both may have been replaced meanwhile.
+/// Loads the index file, provided the data file is still the one that is open: both may have been
+/// replaced in the meantime.
 pub(super) fn load(source: &dyn Source, path: &Path, access: Access) -> Result<Index> {
     let index = Index::load(path, access, None);
-    // Index files get their names after their data: where the data still has its name now, the
-    // index read before this is not a newer one.
+    // An index file is published after its data. If the data file is still in place now, the index
+    // read above cannot be newer than it.
     source.check_still_named()?;
     index
 }
 
-/// What is wrong with the index file, in the light of where the records are.
+/// Checks the index file against the actual positions of the records.
 pub(super) fn check(
     source: &dyn Source,
     options: &OpenOptions,
@@ -56,7 +58,7 @@ pub(super) fn check(
     let hint = Hint::rebuild_keys(source.name());
     let index = match load(source, &path, options.access) {
         Ok(index) => index,
-        // Only reading itself may fail here; a file full of nonsense is a finding.
+        // Only an I/O failure is an error here. An index file that does not parse is a finding.
         Err(error)
             if error.io_error().is_some()
                 || matches!(error.kind(), ErrorKind::Stale | ErrorKind::OutOfMemory) =>
@@ -74,7 +76,7 @@ pub(super) fn check(
     if let lost @ 1.. = index.lost() {
         notices.push(
             Notice::new(format!(
-                "{called}: {lost} offsets are {LOST_OFFSET} (-1), as the writer could not tell them"
+                "{called}: {lost} offsets are {LOST_OFFSET} (-1) because the writer did not know them"
             ))
             .with_hint(hint.clone())
             .stale(),
@@ -105,7 +107,7 @@ pub(super) fn check(
     keys.dedup();
     if let repeated @ 1.. = index.len() - keys.len() {
         notices.push(Notice::new(format!(
-            "{called}: {repeated} keys occur again; the last line of a key counts"
+            "{called}: {repeated} keys are repeated; the last line for a key is used"
         )));
     }
     Ok(notices)

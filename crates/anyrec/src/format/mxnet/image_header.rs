@@ -6,10 +6,10 @@
 //! record := header  flag more labels (f32 or f64)  payload
 //! ```
 //!
-//! `flag` is 0 for one label, which stands in the header; else it counts the labels that follow
-//! it, and the header's own label is 0. The wide form is that of forks which ran out of integers:
-//! an `f32` holds them exactly only up to 2^24. Nothing in a file says that there are headers at
-//! all, or which form: that is for the image survey to judge.
+//! `flag` is 0 for a single label, which is stored in the header itself. Otherwise it is the number
+//! of labels that follow the header, and the header's own label is 0. The wide form comes from
+//! forks that needed larger integers: an `f32` represents them exactly only up to 2^24. Nothing in
+//! a file says whether its records have headers, or in which form; the image survey decides that.
 
 use crate::base::{Error, Label, Result, Tags};
 
@@ -17,18 +17,18 @@ use crate::base::{Error, Label, Result, Tags};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum LabelWidth {
-    /// As `f32`: what MXNet reads and writes.
+    /// As `f32`, the form MXNet reads and writes.
     #[default]
     Narrow,
-    /// As `f64`: some forks.
+    /// As `f64`, the form some forks use.
     Wide,
 }
 
 impl LabelWidth {
-    /// Both.
+    /// Both widths.
     pub const ALL: [LabelWidth; 2] = [LabelWidth::Narrow, LabelWidth::Wide];
 
-    /// Bytes of the header without the labels that follow it.
+    /// Size of the header in bytes, without the labels that follow it.
     pub fn header_size(self) -> usize {
         match self {
             LabelWidth::Narrow => 24,
@@ -36,7 +36,7 @@ impl LabelWidth {
         }
     }
 
-    /// Bytes of a label.
+    /// Size of a label in bytes.
     pub fn label_size(self) -> usize {
         match self {
             LabelWidth::Narrow => 4,
@@ -44,7 +44,7 @@ impl LabelWidth {
         }
     }
 
-    /// `label` as it will be read back.
+    /// `label` as it will read back.
     pub fn round(self, label: f64) -> f64 {
         match self {
             LabelWidth::Narrow => f64::from(narrowed(label)),
@@ -53,7 +53,7 @@ impl LabelWidth {
     }
 }
 
-/// Rounding to the nearest `f32`, infinity past its range, is what the format does to labels.
+/// The format rounds labels to the nearest `f32`, and to infinity beyond its range.
 fn narrowed(label: f64) -> f32 {
     #[allow(clippy::cast_possible_truncation)]
     let label = label as f32;
@@ -74,7 +74,7 @@ fn narrowed(label: f64) -> f32 {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageHeader {
-    /// One label or several. An array of none is written, and read back, as the number 0.
+    /// One label or several. An empty array is written, and read back, as the number 0.
     pub label: Label,
     /// The record's id, usually its key.
     pub id: u64,
@@ -83,12 +83,12 @@ pub struct ImageHeader {
 }
 
 impl ImageHeader {
-    /// A header with that label and id.
+    /// Creates a header with the given label and id.
     pub fn new(label: Label, id: u64) -> Self {
         ImageHeader { label, id, id2: 0 }
     }
 
-    /// The number that says how many labels follow: 0 for a single one, in the header.
+    /// The number of labels that follow the header: 0 for a single label, which is in the header.
     pub fn flag(&self) -> u64 {
         match &self.label {
             Label::Scalar(_) => 0,
@@ -104,11 +104,12 @@ impl ImageHeader {
         }
     }
 
-    /// The header and its labels, as they stand in front of a payload.
+    /// The header and its labels, as stored in front of a payload.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a single finite label past the range of `f32`
-    /// (an array's would become infinite, as in the original), or more than 2^32 - 1 labels.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a single finite label beyond the range of
+    /// `f32` (in an array it becomes infinite, as in the original), or for more than 2^32 - 1
+    /// labels.
     pub fn to_bytes(&self, width: LabelWidth) -> Result<Vec<u8>> {
         let (scalar, array) = match &self.label {
             Label::Scalar(label) => (*label, &[][..]),
@@ -118,7 +119,7 @@ impl ImageHeader {
             return Err(Error::invalid(format!("label {scalar:e} is too large for a 32-bit float")));
         }
         let flag = u32::try_from(array.len()).map_err(|_| {
-            Error::invalid(format!("{} labels are more than a header can count", array.len()))
+            Error::invalid(format!("{} labels are too many for an image header", array.len()))
         })?;
         let mut bytes = flag.to_le_bytes().to_vec();
         let push = |bytes: &mut Vec<u8>, label: f64| match width {
@@ -137,17 +138,17 @@ impl ImageHeader {
         Ok(bytes)
     }
 
-    /// A record: header, labels, payload.
+    /// Builds a record: header, labels, payload.
     ///
     /// # Errors
-    /// As [`ImageHeader::to_bytes`].
+    /// Same as [`ImageHeader::to_bytes`].
     pub fn pack(&self, payload: &[u8], width: LabelWidth) -> Result<Vec<u8>> {
         let mut record = self.to_bytes(width)?;
         record.extend_from_slice(payload);
         Ok(record)
     }
 
-    /// Label, ids and length of the header in front of a record; no tags if it has none.
+    /// Label, ids and header length of a record; empty tags if it has no header.
     pub(super) fn tags(record: &[u8], width: LabelWidth) -> Tags {
         match Self::unpack(record, width) {
             Ok((header, payload)) => Tags {
@@ -160,11 +161,11 @@ impl ImageHeader {
         }
     }
 
-    /// Header and payload of a record.
+    /// Splits a record into header and payload.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) when the record is shorter than a header and the
-    /// labels it promises.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if the record is shorter than a header and the
+    /// labels it declares.
     pub fn unpack(record: &[u8], width: LabelWidth) -> Result<(Self, &[u8])> {
         let Some((flag, rest)) = record.split_at_checked(width.header_size()).and_then(|(header, rest)| {
             let flag = u32::from_le_bytes(*header.first_chunk()?);
@@ -178,7 +179,7 @@ impl ImageHeader {
             usize::try_from(wanted).ok().and_then(|size| rest.split_at_checked(size))
         else {
             return Err(Error::corrupt(format!(
-                "image header promises {flag} labels, more than the record holds"
+                "image header declares {flag} labels, more than the record holds"
             ))
             .expected_found(format_args!("{wanted} bytes"), rest.len()));
         };
@@ -193,7 +194,7 @@ impl ImageHeader {
     }
 }
 
-/// The label at `at`; callers have checked that it is there.
+/// The label at `at`. The caller has checked the bounds.
 fn label_at(bytes: &[u8], at: usize, width: LabelWidth) -> f64 {
     let rest = bytes.get(at..).unwrap_or_default();
     match width {
@@ -202,7 +203,7 @@ fn label_at(bytes: &[u8], at: usize, width: LabelWidth) -> f64 {
     }
 }
 
-/// The number at `at`; callers have checked that it is there.
+/// The number at `at`. The caller has checked the bounds.
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u64::from_le_bytes(*number))
 }
@@ -221,7 +222,7 @@ mod tests {
         let error = ImageHeader::unpack(&promises, LabelWidth::Narrow).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "image header promises 2 labels, more than the record holds: expected 8 bytes, found 6"
+            "image header declares 2 labels, more than the record holds: expected 8 bytes, found 6"
         );
     }
 

@@ -1,13 +1,13 @@
-//! Whether records begin with image headers, and of which width.
+//! Decides whether records begin with image headers, and of which width.
 //!
-//! Nothing in a file says so, and any bytes can be read as a header. Two answers are given: one
-//! for a record alone ([`guess_label_width`]), and a safer one for a file, from many of its
-//! records (`Survey`).
+//! Nothing in a file says so, and any bytes can be read as a header. There are two answers: a guess
+//! from a single record ([`guess_label_width`]), and a more reliable one from many records of a
+//! file (`Survey`).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use crate::base::{Label, Tags};
 
-/// Whether a record, looked at alone, seems to begin with an image header of either width.
+/// Whether a single record seems to begin with an image header of either width.
 ///
 /// ```
 /// use anyrec::Label;
@@ -22,12 +22,12 @@ pub fn looks_like_image_record(record: &[u8]) -> bool {
     guess_label_width(record).is_some()
 }
 
-/// The width of the image header a record, looked at alone, seems to begin with.
+/// The width of the image header that a single record seems to begin with.
 ///
-/// An encoded image (JPEG, PNG, WebP, GIF, BMP, TIFF) right behind a header is enough. Without
-/// one (raw arrays, records that hold labels only) the header must be narrow and sane: labels of
-/// everyday size, not just a single 0, and `id2` 0. Text is never taken for a header: as a label
-/// count, its first four letters promise more bytes than any record has.
+/// An encoded image (JPEG, PNG, WebP, GIF, BMP, TIFF) right after a header is enough. Without one
+/// (raw arrays, label-only records) the header must be narrow and plausible: labels of everyday
+/// size, not just a single 0, and `id2` 0. Text is never mistaken for a header: read as a label
+/// count, its first four letters would need more bytes than any record has.
 pub fn guess_label_width(record: &[u8]) -> Option<LabelWidth> {
     let clear = |&width: &LabelWidth| Evidence::of(record, width) == Evidence::Image;
     let fair =
@@ -35,19 +35,19 @@ pub fn guess_label_width(record: &[u8]) -> Option<LabelWidth> {
     LabelWidth::ALL.into_iter().find(clear).or_else(fair)
 }
 
-/// Label and ids of the image header that a record, looked at alone, seems to begin with.
+/// Label and ids of the image header that a single record seems to begin with.
 pub fn guess_tags(record: &[u8]) -> Tags {
     guess_label_width(record).map_or_else(Tags::none, |width| ImageHeader::tags(record, width))
 }
 
-/// What speaks for an image header of some width in front of a record.
+/// The evidence for an image header of a given width at the start of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// It cannot be one.
+    /// It cannot be a header.
     Against,
-    /// Nothing speaks against it: label 0, or nothing but zeros.
+    /// Inconclusive: label 0, or all zeros.
     Nothing,
-    /// Labels as people have them.
+    /// The labels are plausible.
     Labels,
     /// An encoded image follows it.
     Image,
@@ -69,16 +69,17 @@ impl Evidence {
     }
 }
 
-/// Judges whether the records of a file have image headers, by many of them: each must be
-/// possible, and one at least must speak for it. Safer than judging each alone, since a record
-/// with label 0 and no image says nothing, and arrays of whole numbers look much like it.
+/// Decides from many records whether a file has image headers. Every record must be able to have
+/// one, and at least one record must give positive evidence. This is more reliable than judging
+/// records one by one: a record with label 0 and no image proves nothing, and arrays of integers
+/// look much like it.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     narrow: Option<Seen>,
     wide: Option<Seen>,
 }
 
-/// What was seen of headers of one width.
+/// The evidence collected for headers of one width.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     weakest: Evidence,
@@ -87,7 +88,7 @@ struct Seen {
 }
 
 impl Survey {
-    /// Takes a record into account.
+    /// Adds a record to the survey.
     pub(super) fn add(&mut self, record: &[u8]) {
         for (width, seen) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
             let evidence = Evidence::of(record, width);
@@ -100,7 +101,7 @@ impl Survey {
         }
     }
 
-    /// Whether all records so far may have headers of that width.
+    /// Whether every record so far may have a header of that width.
     pub(super) fn allows(&self, width: LabelWidth) -> bool {
         let seen = match width {
             LabelWidth::Narrow => self.narrow,
@@ -113,7 +114,8 @@ impl Survey {
     pub(super) fn verdict(&self) -> Option<LabelWidth> {
         let spoken_for = |seen: &Seen| seen.weakest > Evidence::Against && seen.strongest > Evidence::Nothing;
         let narrow = self.narrow.filter(spoken_for);
-        // Labels alone do not speak for the rare form: half of a wide label may be a label too.
+        // Labels alone are not evidence for the rare form: half of a wide label can look like a
+        // label too.
         let wide = self.wide.filter(spoken_for).filter(|wide| wide.images > 0);
         match (narrow, wide) {
             (None, None) => None,
@@ -124,13 +126,13 @@ impl Survey {
     }
 }
 
-/// Whether a label is of a size that labels have. Bytes of something else, read as a float, are
-/// mostly enormous or next to nothing.
+/// Whether a label is of a plausible size. Other bytes, read as a float, are mostly enormous or
+/// tiny.
 fn is_everyday(label: f64) -> bool {
     label == 0.0 || (1e-6..1e12).contains(&label.abs())
 }
 
-/// Whether bytes begin like an image file.
+/// Whether the bytes begin like an image file.
 fn is_encoded_image(bytes: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 6] =
         [b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*"];

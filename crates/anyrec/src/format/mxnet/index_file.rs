@@ -1,17 +1,17 @@
-//! The index file (`.idx`): which key is at which byte offset.
+//! The index file (`.idx`): the byte offset of each key.
 //!
 //! ```text
 //! line := key TAB offset LF
 //! ```
 //!
-//! Read as the original reads it: white space around a line is stripped, columns are cut at
-//! tabs and further ones ignored, numbers may have white space around them, CRLF and lone CR end
-//! lines too, and the last line needs no end. A key may occur again: [`Index::keys`] keeps all of
-//! them in the order of the lines, [`Index::get`] knows the last. Kinder than the original: blank
-//! lines are passed over.
+//! It is parsed as the original parses it: white space around a line is stripped, columns are
+//! separated by tabs and extra columns are ignored, numbers may be surrounded by white space, CRLF
+//! and a lone CR also end lines, and the last line needs no line ending. A key may be repeated:
+//! [`Index::keys`] returns every occurrence in line order, [`Index::get`] uses the last one. Unlike
+//! the original, blank lines are skipped.
 //!
-//! Keys are whole numbers, or text for those who chose that. Offsets are not held against the
-//! data file here; [`Index::get`] answers what the file says.
+//! Keys are integers, or text if the writer chose that. Offsets are not checked against the data
+//! file here: [`Index::get`] returns what the index file contains.
 
 use crate::base::memory::check_available;
 use crate::base::{Error, Key, Result};
@@ -20,28 +20,28 @@ use crate::threads::fork::Once;
 use bstr::{BStr, BString, ByteSlice};
 use std::path::Path;
 
-/// Bytes of memory that an entry takes while the file is read, and sorted afterwards, at most.
+/// Upper bound for the memory of one entry, in bytes, while the file is read and then sorted.
 const ENTRY: usize = 96;
 
-/// What a writer stores that could not find out where it was: -1, as an unsigned number.
+/// The offset stored by a writer that did not know its position: -1, as an unsigned number.
 pub const LOST_OFFSET: u64 = u64::MAX;
 
-/// What keys of an index file are.
+/// The type of the keys in an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyType {
-    /// Whole numbers (the original's default).
+    /// Integers (the original's default).
     Int,
     /// Text.
     Text,
 }
 
 impl KeyType {
-    /// `key` as a key of this type, as the original converts it: `"7"` is the number 7 and the
-    /// number 7 is the text `7`.
+    /// Converts `key` to this type, as the original does: `"7"` becomes the number 7, and the
+    /// number 7 becomes the text `7`.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a text that is no number.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for text that is not a number.
     pub fn apply(self, key: &Key) -> Result<Key> {
         match (self, key) {
             (KeyType::Int, Key::Text(text)) => parse_int(text)
@@ -53,7 +53,7 @@ impl KeyType {
     }
 }
 
-/// An index file, in memory.
+/// An index file in memory.
 ///
 /// ```
 /// use anyrec::Key;
@@ -69,15 +69,15 @@ impl KeyType {
 pub struct Index {
     keys: Keys,
     offsets: Vec<u64>,
-    /// Line and text of the first key that is no number, where the type was left open.
+    /// Line and text of the first key that is not a number, if no key type was given.
     first_text: Option<(u64, BString)>,
-    /// Entries sorted by key, equal ones by line; empty if they are sorted already.
+    /// Entries sorted by key, then by line; empty if they are already sorted.
     by_key: Once<Vec<usize>>,
-    /// Entries sorted by offset, equal ones by line.
+    /// Entries sorted by offset, then by line.
     by_offset: Once<Vec<usize>>,
 }
 
-/// Keys in the order of the lines. Most files fit the first kind, at 8 bytes a key.
+/// Keys in line order. Most files fit the first variant, at 8 bytes per key.
 #[derive(Debug, Clone, PartialEq)]
 enum Keys {
     Small(Vec<i64>),
@@ -85,7 +85,7 @@ enum Keys {
     Text { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
-/// Two indexes are equal when they say the same, in the same order.
+/// Two indexes are equal if they have the same entries in the same order.
 impl PartialEq for Index {
     fn eq(&self, other: &Self) -> bool {
         self.keys == other.keys && self.offsets == other.offsets
@@ -99,7 +99,7 @@ enum LineFault {
 }
 
 impl Index {
-    /// An index without entries.
+    /// Creates an index without entries.
     pub fn new(key_type: KeyType) -> Self {
         let keys = match key_type {
             KeyType::Int => Keys::Small(Vec::new()),
@@ -108,8 +108,8 @@ impl Index {
         Index { keys, offsets: Vec::new(), first_text: None, by_key: Once::new(), by_offset: Once::new() }
     }
 
-    /// Reads the text of an index file called `name` in messages. Without a key type the keys
-    /// are numbers if all of them are, else text.
+    /// Parses the text of an index file; `name` is used in messages. Without a key type, the keys
+    /// are integers if all of them are, and text otherwise.
     ///
     /// # Errors
     /// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be
@@ -117,7 +117,7 @@ impl Index {
     pub fn parse(name: &str, text: &[u8], key_type: Option<KeyType>) -> Result<Self> {
         let failed = |(line, error): (u64, Error)| {
             Error::corrupt(format!("line {line}: {}", error.message())).in_file(name).with_hint(
-                "the old index file is needed for its keys: one that is made from the data has image ids or record \
+                "restore the original index file to keep its keys; one made from the data has image ids or record \
                  numbers",
             )
         };
@@ -141,7 +141,7 @@ impl Index {
     /// Reads an index file.
     ///
     /// # Errors
-    /// As [`Index::parse`], or what the system says.
+    /// Same as [`Index::parse`], or the operating system's error.
     pub fn load(path: &Path, access: Access, key_type: Option<KeyType>) -> Result<Self> {
         let source = open_file(path, access)?;
         let text = source.view(0..source.len())?;
@@ -187,7 +187,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Adds an entry read from a line; an error if the key is no number and should be one.
+    /// Adds an entry parsed from a line. Fails if the key must be a number and is not one.
     fn push_raw(&mut self, key: &[u8], offset: u64) -> std::result::Result<(), ()> {
         match &mut self.keys {
             Keys::Text { bytes, ends } => {
@@ -220,11 +220,11 @@ impl Index {
         }
     }
 
-    /// Adds an entry at the end; the key is converted to the index's type.
+    /// Appends an entry; the key is converted to the index's type.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that is not of the type, or that a line
-    /// cannot hold.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that cannot be converted, or that a
+    /// line cannot hold.
     pub fn push(&mut self, key: &Key, offset: u64) -> Result<()> {
         match self.key_type().apply(key)? {
             Key::Int(number) => self.push_int(number),
@@ -247,12 +247,12 @@ impl Index {
         self.offsets.len()
     }
 
-    /// Whether there is no entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.offsets.is_empty()
     }
 
-    /// What the keys are.
+    /// The type of the keys.
     pub fn key_type(&self) -> KeyType {
         match self.keys {
             Keys::Small(_) | Keys::Large(_) => KeyType::Int,
@@ -260,12 +260,12 @@ impl Index {
         }
     }
 
-    /// Line number and key that made all keys text, where the type was left open.
+    /// Line number and text of the key that made all keys text, if no key type was given.
     pub fn first_text_key(&self) -> Option<(u64, &BStr)> {
         self.first_text.as_ref().map(|(line, key)| (*line, key.as_ref()))
     }
 
-    /// Key of entry `entry`, in the order of the lines.
+    /// Key of entry `entry`, in line order.
     pub fn key(&self, entry: usize) -> Option<Key> {
         match &self.keys {
             Keys::Small(keys) => keys.get(entry).map(|&key| Key::Int(key.into())),
@@ -280,22 +280,22 @@ impl Index {
         bytes.get(begin..*ends.get(entry)?)
     }
 
-    /// The keys in the order of the lines, repeated ones included.
+    /// The keys in line order, repeated ones included.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = Key> {
         (0..self.len()).map(|entry| self.key(entry).unwrap_or(Key::Int(0)))
     }
 
-    /// The offsets in the order of the lines.
+    /// The offsets in line order.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
-    /// Entries whose offset is [`LOST_OFFSET`].
+    /// Number of entries whose offset is [`LOST_OFFSET`].
     pub fn lost(&self) -> usize {
         self.offsets.iter().filter(|&&offset| offset == LOST_OFFSET).count()
     }
 
-    /// Offset of `key`: that of the last line with it. The key is converted to the index's type.
+    /// Offset of `key`, from the last line that has it. The key is converted to the index's type.
     pub fn get(&self, key: &Key) -> Option<u64> {
         self.find(key).and_then(|entry| self.offsets.get(entry).copied())
     }
@@ -324,7 +324,7 @@ impl Index {
         }
     }
 
-    /// Key of the record at `offset`: that of the last line with it.
+    /// Key of the record at `offset`, from the last line that has it.
     pub fn key_at(&self, offset: u64) -> Option<Key> {
         let order = self.offset_order();
         let nth = |rank: usize| if order.is_empty() { Some(rank) } else { order.get(rank).copied() };
@@ -350,14 +350,14 @@ impl Index {
         nth(low).copied()
     }
 
-    /// How many records have another key here than in the other index.
+    /// Number of records whose key differs between this index and `other`.
     pub fn keys_unlike(&self, other: &Index) -> u64 {
         let differs =
             |&offset: &u64| other.key_at(offset).is_some_and(|key| self.key_at(offset) != Some(key));
         self.sorted_offsets().iter().filter(|offset| differs(offset)).count() as u64
     }
 
-    /// The offsets in file order, each once, lost ones left out.
+    /// The offsets in file order, without duplicates and lost offsets.
     pub fn sorted_offsets(&self) -> Vec<u64> {
         let mut sorted = self.offsets.clone();
         sorted.sort_unstable();
@@ -375,8 +375,8 @@ impl Index {
     /// The text of the file, byte for byte as the original writes it.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that a line cannot hold (possible only
-    /// for one that was read from a file nobody could have written).
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that a line cannot hold. Only a key
+    /// parsed from a file that no writer produces can be one.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         for (key, &offset) in self.keys().zip(&self.offsets) {
@@ -386,8 +386,8 @@ impl Index {
     }
 }
 
-/// Whether a file begins as index files do: with a line of a key, a tab and an offset. Any other
-/// file may have that name too (IDX files do).
+/// Whether a file begins like an index file: with a line of key, tab and offset. Other files can
+/// have the same name (IDX files do).
 pub(super) fn looks_like_index(path: &Path) -> bool {
     use std::io::Read;
     let mut head = Vec::new();
@@ -398,7 +398,7 @@ pub(super) fn looks_like_index(path: &Path) -> bool {
         return false;
     }
     let Some(line) = Lines(&head).map(strip).find(|line| !line.is_empty()) else {
-        // Nothing but white space: the index of a file without records.
+        // Only white space: the index of a file without records.
         return true;
     };
     let mut fields = line.split(|&byte| byte == b'\t');
@@ -406,10 +406,10 @@ pub(super) fn looks_like_index(path: &Path) -> bool {
         && fields.next().is_some_and(|offset| parse_offset(offset, line).is_ok())
 }
 
-/// Adds the line of one record to the text of an index file.
+/// Appends the line of one record to the text of an index file.
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) for a key that could not be read back.
+/// [`Invalid`](crate::ErrorKind::Invalid) for a key that would not read back unchanged.
 pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
     match key {
         Key::Int(number) => match u64::try_from(*number) {
@@ -427,7 +427,8 @@ pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// Adds a number in decimal: a line for every record is written this way.
+/// Appends a number in decimal. Every record's line goes through this, so it avoids the formatting
+/// machinery.
 fn append_digits(text: &mut Vec<u8>, mut number: u64) {
     /// Digits of the largest number.
     const MOST: usize = 20;
@@ -444,7 +445,7 @@ fn append_digits(text: &mut Vec<u8>, mut number: u64) {
     text.extend_from_slice(digits.get(begin..).unwrap_or_default());
 }
 
-/// Refuses keys that a reader of the line would not get back.
+/// Rejects keys that would not read back unchanged.
 fn check_text(key: &BStr) -> Result<()> {
     let broken = if key.is_empty() {
         "is empty"
@@ -458,7 +459,7 @@ fn check_text(key: &BStr) -> Result<()> {
     Err(Error::invalid(format!("key {key:?} {broken}, which an index file cannot hold")))
 }
 
-/// The lines of a text; LF, CRLF and CR end one.
+/// The lines of a text, ended by LF, CRLF or CR.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
@@ -475,20 +476,20 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// What Python's `str.strip` takes off both ends.
+/// Strips what Python's `str.strip` strips.
 pub(super) fn strip(text: &[u8]) -> &[u8] {
     text.trim_with(|character| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character))
 }
 
-/// Key, offset and what follows, of text that begins with a line as nearly all are: digits, a tab,
-/// digits. The one pass over them is what opening a large index file costs.
+/// Parses the common form of a line (digits, tab, digits) and returns key, offset and the rest of
+/// the text. This single pass dominates the cost of opening a large index file.
 fn plain_line(text: &[u8]) -> Option<(i64, u64, &[u8])> {
     let (key, rest) = leading_digits(text, b'\t')?;
     let (offset, rest) = leading_digits(rest, b'\n')?;
     Some((i64::try_from(key).ok()?, offset, rest))
 }
 
-/// The number that text begins with, up to the byte `end`, and what follows that.
+/// The number at the start of the text, up to the byte `end`, and the rest after it.
 fn leading_digits(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (at, &byte) in text.iter().take(19).enumerate() {
@@ -501,7 +502,7 @@ fn leading_digits(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Plain digits with an optional minus, short enough for an `i64`: nearly every key there is.
+/// Digits with an optional minus sign, short enough for an `i64`. Nearly every key is of this form.
 fn parse_small(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(digits) => (true, digits),
@@ -520,7 +521,7 @@ fn parse_small(text: &[u8]) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
-/// A whole number as Python's `int` reads it: white space around, a sign, single underscores
+/// Parses an integer as Python's `int` does: surrounding white space, a sign, single underscores
 /// between digits.
 pub(super) fn parse_int(text: &[u8]) -> Option<i128> {
     let text = strip(text);
@@ -561,7 +562,7 @@ fn parse_offset(column: &[u8], line: &[u8]) -> Result<u64> {
     }
 }
 
-/// A key as messages show it.
+/// A key as shown in messages.
 pub(super) fn show(key: &Key) -> String {
     match key {
         Key::Int(number) => number.to_string(),
@@ -569,7 +570,7 @@ pub(super) fn show(key: &Key) -> String {
     }
 }
 
-/// As much of a file's text as a message can bear.
+/// A prefix of a file's text, short enough for a message.
 pub(super) fn shortened(text: &[u8]) -> BString {
     match text.get(..60) {
         Some(beginning) => BString::from([beginning, b"..."].concat()),
@@ -577,7 +578,7 @@ pub(super) fn shortened(text: &[u8]) -> BString {
     }
 }
 
-/// Entry numbers sorted by value, equal ones by number; empty where that is the order they have.
+/// Entry numbers sorted by value, then by number; empty if they are already in order.
 fn order_of<T: Ord>(count: usize, value: impl Fn(usize) -> Option<T>) -> Vec<usize> {
     if (1..count).all(|entry| value(entry - 1) <= value(entry)) {
         return Vec::new();
@@ -587,7 +588,7 @@ fn order_of<T: Ord>(count: usize, value: impl Fn(usize) -> Option<T>) -> Vec<usi
     order
 }
 
-/// Last rank whose value equals `wanted`, in ranks sorted by value.
+/// The last rank whose value equals `wanted`, in ranks sorted by value.
 fn last_equal<'a, T: Ord + ?Sized + 'a>(
     count: usize,
     wanted: &T,

@@ -1,12 +1,13 @@
-//! InsightFace's training sets: faces, grouped by person, in one `.rec` file.
+//! InsightFace training sets: face images, grouped by person, in one `.rec` file.
 //!
-//! Key 0 is a record of labels only, `[images_end, identities_end]`. Keys `1..images_end` are
-//! images; keys `images_end..identities_end` are records of labels only, one a person, each with
-//! the range `[first, last)` of that person's image keys. The file holds the images first and
-//! record 0 last. Beside it stands a text file `property`: `classes,height,width`.
+//! The record with key 0 has labels only: `[images_end, identities_end]`. Keys `1..images_end` are
+//! images. Keys `images_end..identities_end` are label-only records, one per person, each with the
+//! range `[first, last)` of that person's image keys. In the file, the images come first and record
+//! 0 comes last. A text file named `property` is beside it: `classes,height,width`.
 //!
-//! Files without record 0 exist: there every key is an image. That record 0 has more than one
-//! label does not make it a header, as images may have two (`[class, aligned]`): it has no payload.
+//! Some files have no record 0; every key of such a file is an image. A record 0 with more than one
+//! label is not necessarily a header, since images may have two labels (`[class, aligned]`). A
+//! header has no payload.
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::index_file::{Index, parse_int, shortened, show, strip};
@@ -29,13 +30,13 @@ pub struct FaceImage {
 }
 
 impl FaceImage {
-    /// The person's number, where the first label is one.
+    /// The person's number, if the first label is a whole number.
     pub fn class(&self) -> Option<u64> {
         self.header.labels().first().copied().and_then(whole)
     }
 }
 
-/// A person: the record that lists the keys of the images.
+/// A person: the record that lists the keys of their images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -45,7 +46,7 @@ pub struct Identity {
     pub images: Range<u64>,
 }
 
-/// What the `property` file says.
+/// The contents of the `property` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Property {
     /// Number of persons.
@@ -57,10 +58,10 @@ pub struct Property {
 }
 
 impl Property {
-    /// Reads the text of a `property` file called `name` in messages.
+    /// Parses the text of a `property` file; `name` is used in messages.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) unless it is three numbers with commas between.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) unless it is three numbers separated by commas.
     pub fn parse(name: &str, text: &[u8]) -> Result<Self> {
         let line = strip(text);
         let numbers: Option<Vec<u64>> =
@@ -76,14 +77,14 @@ impl Property {
     /// The `property` file beside `path`, if there is one.
     ///
     /// # Errors
-    /// As [`Property::parse`], or what the system says.
+    /// Same as [`Property::parse`], or the operating system's error.
     pub fn beside(path: &Path) -> Result<Option<Self>> {
         let path = path.with_file_name("property");
         if !path.is_file() {
             return Ok(None);
         }
         let source = open_file(&path, Access::Positional)?;
-        // Three numbers need no more; a larger file of that name is something else.
+        // Three numbers fit easily. A larger file of that name is something else.
         let text = source.bytes(0..source.len().min(1024))?;
         Self::parse(source.name(), &text).map(Some)
     }
@@ -126,7 +127,7 @@ impl std::fmt::Display for Property {
 #[derive(Debug)]
 pub struct InsightFace<'r> {
     reader: &'r Reader,
-    /// Made from the records where there is no index file.
+    /// Built from the records if there is no index file.
     rebuilt: Option<Index>,
     ranges: Option<Ranges>,
     label_width: LabelWidth,
@@ -134,7 +135,7 @@ pub struct InsightFace<'r> {
     notices: Vec<Notice>,
 }
 
-/// What record 0 says: where the keys of images and of identities end.
+/// The ranges in record 0: where the keys of images and of identities end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ranges {
     images_end: u64,
@@ -142,11 +143,11 @@ struct Ranges {
 }
 
 impl<'r> InsightFace<'r> {
-    /// Reads record 0 and the `property` file. Without an index file the keys are found by a scan.
+    /// Reads record 0 and the `property` file. Without an index file, the keys are found by a scan.
     ///
     /// # Errors
-    /// When reading fails; [`Corrupt`](crate::ErrorKind::Corrupt) if record 0 is no image record,
-    /// or is a header that makes no sense.
+    /// A read error, or [`Corrupt`](crate::ErrorKind::Corrupt) if record 0 is not an image
+    /// record or is a header with impossible ranges.
     pub fn open(reader: &'r Reader) -> Result<Self> {
         let mut notices = Vec::new();
         let rebuilt = match reader.index()? {
@@ -205,12 +206,12 @@ impl<'r> InsightFace<'r> {
         self.ranges.is_some()
     }
 
-    /// What is odd about the set.
+    /// Irregularities found in the set.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// What the `property` file says, if there is one.
+    /// The contents of the `property` file, if there is one.
     pub fn property(&self) -> Option<Property> {
         self.property
     }
@@ -235,12 +236,12 @@ impl<'r> InsightFace<'r> {
         range.map(|key| Key::Int(key.into())).chain(every.into_iter().flat_map(Index::keys))
     }
 
-    /// Keys of the records that list a person's images; none without a header.
+    /// Keys of the records that list a person's images; empty without a header.
     pub fn identity_keys(&self) -> Range<u64> {
         self.ranges.map_or(0..0, |ranges| ranges.images_end..ranges.identities_end)
     }
 
-    /// The persons, in the order of their keys.
+    /// The persons, in key order.
     pub fn identities(&self) -> impl Iterator<Item = Result<Identity>> {
         self.identity_keys().map(|key| self.identity(key))
     }
@@ -248,8 +249,8 @@ impl<'r> InsightFace<'r> {
     /// The person whose record has that key.
     ///
     /// # Errors
-    /// As [`InsightFace::image`]; [`Corrupt`](crate::ErrorKind::Corrupt) if the record's labels
-    /// are not a range of image keys.
+    /// Same as [`InsightFace::image`]; [`Corrupt`](crate::ErrorKind::Corrupt) if the record's
+    /// labels are not a range of image keys.
     pub fn identity(&self, key: u64) -> Result<Identity> {
         let (header, _) = self.record(&Key::Int(key.into()))?;
         let images_end = self.ranges.map_or(u64::MAX, |ranges| ranges.images_end);
@@ -272,7 +273,8 @@ impl<'r> InsightFace<'r> {
     /// The image with that key.
     ///
     /// # Errors
-    /// As [`Reader::by_key`]; [`Corrupt`](crate::ErrorKind::Corrupt) if it is no image record.
+    /// Same as [`Reader::by_key`]; [`Corrupt`](crate::ErrorKind::Corrupt) if it is not an
+    /// image record.
     pub fn image(&self, key: &Key) -> Result<FaceImage> {
         let (header, payload) = self.record(key)?;
         Ok(FaceImage { header, payload })
@@ -306,18 +308,18 @@ impl Ranges {
         .map(|(images_end, identities_end)| Ranges { images_end, identities_end })
         .ok_or_else(|| {
             Error::corrupt("record 0 is a header without sensible ranges").expected_found(
-                "labels [images_end, identities_end], rising from 1 on",
+                "labels [images_end, identities_end], increasing from 1",
                 format_args!("{:?}", header.labels()),
             )
         })
     }
 }
 
-/// A label that is a whole number, as one.
+/// Converts a label to an integer, if it is a whole number.
 fn whole(label: f64) -> Option<u64> {
     const TOO_LARGE: f64 = 9_007_199_254_740_992.0;
     let is_whole = label.fract() == 0.0 && (0.0..TOO_LARGE).contains(&label);
-    // Just checked to be whole and within 0 to 2^53.
+    // Checked above to be whole and within 0 to 2^53.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     is_whole.then_some(label as u64)
 }

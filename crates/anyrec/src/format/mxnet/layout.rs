@@ -1,6 +1,6 @@
 //! The bytes of a `.rec` file, without I/O.
 //!
-//! A file is a run of *parts*, each on a 4-byte boundary:
+//! A file is a sequence of *parts*, each on a 4-byte boundary:
 //!
 //! ```text
 //! part   := magic (u32 le, 0xced7230a) lrec (u32 le) payload padding
@@ -8,15 +8,15 @@
 //! record := whole(0) | first(1) middle(2)* last(3)
 //! ```
 //!
-//! A record is cut wherever the magic stands in it at a multiple of 4; the four bytes are left
-//! out, and put back between the parts on reading. So no aligned magic lies inside a payload, and
-//! a reader that lost its way looks for the next aligned magic.
+//! A record is split wherever the magic occurs in it at a multiple of 4. The four bytes are
+//! dropped, and the reader puts them back between the parts. A payload therefore never contains an
+//! aligned magic, and a reader that lost its position can search for the next one.
 //!
-//! [`Walk`] follows the parts of one record and is the only code that does. It is as lax as the
-//! original reader: whatever that one reads is a record here, with an [`Oddity`] for each rule
-//! that was broken. What the original refuses is a [`Fault`]. Only where somebody else says that a
-//! record begins ([`Walk::where_a_record_begins`]) is a middle or last part a fault too: it would
-//! pass off the rest of a record as all of it.
+//! [`Walk`] is the only code that follows the parts of a record. It is as lenient as the original
+//! reader: whatever that reader accepts is a record here, with an [`Oddity`] for each broken rule.
+//! What the original rejects is a [`Fault`]. Where an index file or the caller states that a record
+//! begins ([`Walk::where_a_record_begins`]), a middle or last part is a fault too: otherwise the
+//! tail of a record would be returned as a complete one.
 
 use crate::base::memory::reserve;
 use memchr::memmem::Finder;
@@ -24,34 +24,34 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// The word every part begins with.
+/// The word that every part begins with.
 pub const MAGIC: u32 = 0xced7_230a;
 
-/// The same word as it stands in the file.
+/// The magic as stored in the file.
 pub const MAGIC_BYTES: [u8; 4] = MAGIC.to_le_bytes();
 
-/// Parts begin on multiples of this, and a record is cut at magics on multiples of this.
+/// Parts begin on multiples of this, and records are split at magics on multiples of this.
 pub const ALIGNMENT: u64 = 4;
 
-/// Longest record the format can hold: the length field has 29 bits.
+/// The longest record the format can hold: the length field has 29 bits.
 pub const MAX_RECORD: u64 = (1 << 29) - 1;
 
-/// Searching for the magic builds a table; once is enough.
+/// The search table for the magic, built once.
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&MAGIC_BYTES));
 
-/// What a part says about its place in the record.
+/// The position of a part within its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartKind {
-    /// The record, whole (cflag 0).
+    /// A complete record (cflag 0).
     Whole,
-    /// The first of several parts (1).
+    /// The first of several parts (cflag 1).
     First,
-    /// Neither the first nor the last (2).
+    /// Neither the first nor the last part (cflag 2).
     Middle,
-    /// The last of several (3).
+    /// The last of several parts (cflag 3).
     Last,
-    /// A number no writer uses (4 to 7); the original reads on as after a middle part.
+    /// A cflag that no writer uses (4 to 7). The original treats it like a middle part.
     Reserved(u8),
 }
 
@@ -66,7 +66,7 @@ impl PartKind {
         }
     }
 
-    /// The number in the file.
+    /// The cflag in the file.
     pub fn flag(self) -> u8 {
         match self {
             PartKind::Whole => 0,
@@ -77,12 +77,12 @@ impl PartKind {
         }
     }
 
-    /// Whether a record may begin with such a part.
+    /// Whether a record may begin with this part.
     pub fn begins_record(self) -> bool {
         matches!(self, PartKind::Whole | PartKind::First)
     }
 
-    /// Whether the record ends with such a part.
+    /// Whether this part ends the record.
     pub fn ends_record(self) -> bool {
         matches!(self, PartKind::Whole | PartKind::Last)
     }
@@ -102,15 +102,15 @@ impl PartKind {
 pub struct PartHeader {
     /// The part's place in its record.
     pub kind: PartKind,
-    /// Bytes of payload, without the padding; below 2^29.
+    /// Length of the payload in bytes, without padding; less than 2^29.
     pub length: u32,
 }
 
 impl PartHeader {
-    /// Bytes a header takes.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 8;
 
-    /// The header these bytes hold, if they begin with the magic.
+    /// Parses a header, if the bytes begin with the magic.
     #[inline]
     pub fn parse(bytes: [u8; Self::SIZE]) -> Option<Self> {
         let word = u64::from_le_bytes(bytes);
@@ -122,37 +122,37 @@ impl PartHeader {
         Some(PartHeader { kind: PartKind::from_flag(flag), length: lrec & 0x1fff_ffff })
     }
 
-    /// The header at the beginning of a slice, if there is one.
+    /// Parses the header at the beginning of a slice, if there is one.
     #[inline]
     pub fn at_start_of(bytes: &[u8]) -> Option<Self> {
         Self::parse(*bytes.first_chunk()?)
     }
 
-    /// The header as it stands in the file.
+    /// The header as stored in the file.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let lrec = u32::from(self.kind.flag()) << 29 | (self.length & 0x1fff_ffff);
         (u64::from(lrec) << 32 | u64::from(MAGIC)).to_le_bytes()
     }
 
-    /// The payload in the bytes of the part.
+    /// The payload within the bytes of the part.
     #[inline]
     pub fn payload(self, part: &[u8]) -> Option<&[u8]> {
         part.get(Self::SIZE..)?.get(..usize::try_from(self.length).ok()?)
     }
 
-    /// Bytes of payload and padding.
+    /// Length of payload and padding.
     pub fn padded_length(self) -> u64 {
         u64::from(self.length).next_multiple_of(ALIGNMENT)
     }
 
-    /// Bytes of header, payload and padding.
+    /// Length of header, payload and padding.
     #[inline]
     pub fn size(self) -> u64 {
         Self::SIZE as u64 + self.padded_length()
     }
 }
 
-/// A broken rule that costs no data: the original reads over it, and so do we.
+/// A broken rule that loses no data: the original accepts it, and so do we.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -162,18 +162,18 @@ pub enum Oddity {
     ReservedFlag,
     /// A first part follows a part that was not the last.
     BeginsAgain,
-    /// A whole record follows a part that was not the last, and is taken as the last one.
+    /// A whole record follows a part that was not the last. It is read as the last part.
     WholeInside,
-    /// A part other than the last has a length that is no multiple of 4.
+    /// A part other than the last has a length that is not a multiple of 4.
     UnevenPart,
     /// Padding bytes are not zero.
     Padding,
-    /// The magic stands unescaped at an aligned place of a payload.
+    /// A payload contains the magic unescaped at an aligned offset.
     UnescapedMagic,
 }
 
 impl Oddity {
-    /// All of them, in the order of their numbers.
+    /// All oddities, in the order of their numbers.
     pub const ALL: [Oddity; 7] = [
         Oddity::BeginsInside,
         Oddity::ReservedFlag,
@@ -192,14 +192,14 @@ impl fmt::Display for Oddity {
             Oddity::ReservedFlag => "a part has a cflag that no writer uses (4 to 7), read as a middle part",
             Oddity::BeginsAgain => "a first part (cflag 1) inside a split record, read as a middle part",
             Oddity::WholeInside => "a whole record (cflag 0) inside a split record, read as its last part",
-            Oddity::UnevenPart => "a part that is not the last has a length that is no multiple of 4",
+            Oddity::UnevenPart => "a part that is not the last has a length that is not a multiple of 4",
             Oddity::Padding => "padding bytes are not zero",
-            Oddity::UnescapedMagic => "the magic word stands unescaped in a record",
+            Oddity::UnescapedMagic => "a record contains the magic word unescaped",
         })
     }
 }
 
-/// The oddities of one record: first place and number of each kind, so that their memory does not
+/// The oddities of one record: the first place and the count of each kind, so that memory does not
 /// grow with the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Oddities([Option<(u64, u64)>; Oddity::ALL.len()]);
@@ -212,7 +212,7 @@ impl Oddities {
         }
     }
 
-    /// Kind, first place (counted from the record's first byte in the file), and how often.
+    /// Kind, first place (relative to the record's first byte in the file) and count.
     pub fn iter(&self) -> impl Iterator<Item = (Oddity, u64, u64)> {
         Oddity::ALL
             .into_iter()
@@ -221,16 +221,16 @@ impl Oddities {
     }
 }
 
-/// The outline of a record: what its part headers say.
+/// The outline of a record, from its part headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outline {
-    /// Bytes of file it takes, padding included.
+    /// Bytes the record occupies in the file, padding included.
     pub span: u64,
-    /// Bytes of the record itself.
+    /// Length of the record itself.
     pub length: u64,
     /// Number of parts.
     pub parts: u64,
-    /// Rules broken on the way.
+    /// The rules it breaks.
     pub oddities: Oddities,
 }
 
@@ -239,32 +239,32 @@ pub struct Outline {
 pub struct Fault {
     /// What is wrong.
     pub kind: FaultKind,
-    /// Where, counted from the record's first byte in the file.
+    /// Where, relative to the record's first byte in the file.
     pub place: u64,
-    /// Intact parts of the record before it.
+    /// Number of intact parts of the record before it.
     pub parts: u64,
 }
 
-/// What can be wrong with a part.
+/// The ways a part can be invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// Not the magic.
+    /// Something other than the magic.
     Magic([u8; 4]),
-    /// Some bytes of a header, then the end.
+    /// The data ends within a header, after that many bytes.
     HeaderCut(u64),
-    /// A payload (with padding) of `need` bytes where `left` are left.
+    /// A payload (with padding) of `need` bytes where only `left` remain.
     PayloadCut {
         /// Length field of the part.
         length: u32,
         /// Bytes needed.
         need: u64,
-        /// Bytes there.
+        /// Bytes available.
         left: u64,
     },
-    /// The end, where another part must follow.
+    /// The data ends where another part must follow.
     PartMissing,
-    /// A part with that cflag where a record is said to begin.
+    /// A part with that cflag where a record should begin.
     Inside(u8),
 }
 
@@ -298,14 +298,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a step of a [`Walk`] came to.
+/// The outcome of one step of a [`Walk`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// That many bytes from the record's beginning must be at hand to go on.
+    /// That many bytes from the record's beginning are needed to continue.
     Needs(u64),
     /// The record is complete.
     Complete(Outline),
-    /// This is no record.
+    /// This is not a record.
     Broken(Fault),
 }
 
@@ -313,23 +313,24 @@ pub enum Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
     outline: Outline,
-    /// The first part must be one that a record begins with.
+    /// The first part must be one that can begin a record.
     strict: bool,
 }
 
 impl Walk {
-    /// A walk at the beginning of a record.
+    /// Starts a walk at the beginning of a record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A walk at a place of which an index file, or the caller, says that a record begins there.
+    /// Starts a walk at an offset where, according to an index file or the caller, a record begins.
     pub fn where_a_record_begins() -> Self {
         Walk { strict: true, ..Self::default() }
     }
 
-    /// Goes on as far as `ahead` allows. `ahead` always begins at the record's first byte and
-    /// only grows between calls; `left` is how many bytes there will ever be, where known.
+    /// Advances as far as `ahead` allows. `ahead` always begins at the record's first byte and only
+    /// grows between calls. `left` is the total number of bytes that can ever become available, if
+    /// known.
     pub fn advance(&mut self, ahead: &[u8], left: Option<u64>) -> Progress {
         loop {
             let at = self.outline.span;
@@ -371,12 +372,12 @@ impl Walk {
         }
     }
 
-    /// As [`advance`](Walk::advance) where all there is lies at hand.
+    /// Same as [`advance`](Walk::advance), with all the data available.
     pub fn finish(mut self, all: &[u8]) -> Result<Outline, Fault> {
         match self.advance(all, Some(all.len() as u64)) {
             Progress::Complete(outline) => Ok(outline),
             Progress::Broken(fault) => Err(fault),
-            // The walk was told that nothing more will come.
+            // The length was passed to the walk, so it cannot need more.
             Progress::Needs(_) => Err(self.fault(FaultKind::PartMissing)),
         }
     }
@@ -411,7 +412,7 @@ impl Walk {
     }
 }
 
-/// The payloads of the parts of a record, which begins `bytes`; what lies behind it is not looked at.
+/// The payloads of the parts of the record at the start of `bytes`; anything after it is ignored.
 fn payloads<'a>(bytes: &'a [u8], outline: &Outline) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     let span = usize::try_from(outline.span).unwrap_or(usize::MAX);
     let mut bytes = bytes.get(..span).unwrap_or(bytes);
@@ -424,10 +425,10 @@ fn payloads<'a>(bytes: &'a [u8], outline: &Outline) -> impl Iterator<Item = &'a 
     })
 }
 
-/// Notes the magics that stand unescaped in the record that begins `bytes`.
+/// Notes the unescaped magics in the record at the start of `bytes`.
 ///
-/// Apart from the walk, because it touches every byte: a walk may turn out to be in vain, and the
-/// same bytes be walked again.
+/// This is separate from the walk because it touches every byte: a walk may fail, and the same
+/// bytes may be walked again.
 pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
     let mut at = 0;
     for payload in payloads(bytes, outline) {
@@ -438,8 +439,8 @@ pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
     }
 }
 
-/// The record of that outline, which begins `bytes`: lent where it is one part, else joined into
-/// `scratch`. More may follow it in `bytes`: it ends where its last part does.
+/// The record with that outline at the start of `bytes`: borrowed if it is a single part, otherwise
+/// joined into `scratch`. `bytes` may continue past the end of the record.
 ///
 /// # Errors
 /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -452,7 +453,7 @@ pub fn join_into<'a>(
         return Ok(payloads(bytes, outline).next().unwrap_or_default());
     }
     scratch.clear();
-    // The outline was walked over bytes at hand, so its length is bounded by theirs.
+    // The outline comes from walking these bytes, so its length cannot exceed theirs.
     reserve(scratch, usize::try_from(outline.length).unwrap_or(bytes.len()).min(bytes.len()))?;
     for (number, payload) in payloads(bytes, outline).enumerate() {
         if number > 0 {
@@ -463,10 +464,10 @@ pub fn join_into<'a>(
     Ok(scratch)
 }
 
-/// As [`join_into`], with memory of its own where parts must be joined.
+/// Same as [`join_into`], but allocates when parts must be joined.
 ///
 /// # Errors
-/// As [`join_into`].
+/// Same as [`join_into`].
 pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> crate::base::Result<Cow<'a, [u8]>> {
     if outline.parts == 1 {
         return Ok(Cow::Borrowed(payloads(bytes, outline).next().unwrap_or_default()));
@@ -476,13 +477,13 @@ pub fn join<'a>(bytes: &'a [u8], outline: &Outline) -> crate::base::Result<Cow<'
     Ok(Cow::Owned(record))
 }
 
-/// Places of the magic in `payload` at multiples of 4.
+/// Offsets of the magic in `payload` at multiples of 4.
 pub fn aligned_magics(payload: &[u8]) -> impl Iterator<Item = usize> {
-    // The magic has no border, so occurrences never overlap and none is missed.
+    // The magic does not overlap with itself, so the search misses no occurrence.
     FINDER.find_iter(payload).filter(|place| place.is_multiple_of(MAGIC_BYTES.len()))
 }
 
-/// The parts a record is written as: headers and payloads, in order; padding follows the last.
+/// The parts a record is written as: headers and payloads, in order. Padding follows the last one.
 ///
 /// The record must not be longer than [`MAX_RECORD`].
 pub fn split(record: &[u8]) -> impl Iterator<Item = (PartHeader, &[u8])> {
@@ -505,7 +506,7 @@ pub fn split(record: &[u8]) -> impl Iterator<Item = (PartHeader, &[u8])> {
     })
 }
 
-/// Zero bytes that follow a payload of that length.
+/// The zero bytes that follow a payload of that length.
 pub fn padding(length: u32) -> &'static [u8] {
     match length % 4 {
         0 => &[],
@@ -515,8 +516,8 @@ pub fn padding(length: u32) -> &'static [u8] {
     }
 }
 
-/// First place in `bytes` at which a record may begin, if `bytes` begins `offset` bytes into the
-/// file: an aligned magic whose part is whole or the first.
+/// The first offset in `bytes` at which a record may begin: an aligned magic whose part is whole or
+/// the first. `bytes` begins at `offset` in the file.
 pub fn find_record(bytes: &[u8], offset: u64) -> Option<usize> {
     FINDER.find_iter(bytes).find(|&place| {
         (offset + place as u64).is_multiple_of(ALIGNMENT)

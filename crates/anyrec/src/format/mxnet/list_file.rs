@@ -1,11 +1,11 @@
-//! The list file (`.lst`) that `im2rec` packs images by.
+//! The list file (`.lst`), which tells `im2rec` what to pack.
 //!
 //! ```text
 //! line := index TAB (label TAB)+ path LF
 //! ```
 //!
-//! Written as `im2rec --list` writes it: the index as a whole number, labels with six decimals.
-//! The path is data: it is neither opened nor made safe here.
+//! It is written as `im2rec --list` writes it: the index as an integer, labels with six decimals.
+//! The path is data: it is neither opened nor sanitised here.
 
 use super::index_file::{parse_int, shortened, strip};
 use crate::base::{Error, Result};
@@ -14,15 +14,15 @@ use bstr::{BString, ByteSlice};
 /// A line of a list file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListEntry {
-    /// The record's key, and the id in its header.
+    /// The record's key, which is also the id in its header.
     pub index: i128,
     /// Its labels, at least one.
     pub labels: Vec<f64>,
-    /// Path of the image below the root folder, as the file has it.
+    /// Path of the image relative to the root folder, as stored in the file.
     pub path: BString,
 }
 
-/// Reads the text of a list file called `name` in messages. Blank lines are passed over.
+/// Parses the text of a list file; `name` is used in messages. Blank lines are skipped.
 ///
 /// ```
 /// use anyrec::format::mxnet::{parse_list, write_list};
@@ -35,13 +35,13 @@ pub struct ListEntry {
 /// ```
 ///
 /// # Errors
-/// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be read.
+/// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first malformed line.
 pub fn parse_list(name: &str, text: &[u8]) -> Result<Vec<ListEntry>> {
     list_lines(name, text).collect()
 }
 
-/// The lines of a list file one by one, for callers that go on after a line that cannot be read.
-/// Blank lines are passed over.
+/// Parses the lines of a list file one by one, for callers that continue after a malformed line.
+/// Blank lines are skipped.
 ///
 /// ```
 /// use anyrec::format::mxnet::list_lines;
@@ -86,8 +86,8 @@ fn too_short(columns: usize) -> Error {
 /// The text of a list file, byte for byte as `im2rec` writes it.
 ///
 /// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) for a path with a tab or a line end in it, or an entry
-/// without labels.
+/// [`Invalid`](crate::ErrorKind::Invalid) for a path that contains a tab or a line ending, or
+/// an entry without labels.
 pub fn write_list(entries: &[ListEntry]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for entry in entries {
@@ -99,7 +99,7 @@ pub fn write_list(entries: &[ListEntry]) -> Result<Vec<u8>> {
         }
         text.extend_from_slice(format!("{}\t", entry.index).as_bytes());
         for label in &entry.labels {
-            // C writes "nan" where Rust writes "NaN"; all else is alike.
+            // C prints "nan" where Rust prints "NaN"; everything else is the same.
             let label = if label.is_nan() { "nan".to_owned() } else { format!("{label:.6}") };
             text.extend_from_slice(label.as_bytes());
             text.push(b'\t');

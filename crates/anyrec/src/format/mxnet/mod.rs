@@ -1,10 +1,10 @@
 //! MXNet RecordIO: `.rec` files with their `.idx` and `.lst` companions.
 //!
-//! The bytes are described in `docs/formats/mxnet.md`. [`FORMAT`] is the format as the rest of
-//! the library sees it; [`Reader`], [`Writer`] and [`RecordScan`] are its parts with their own
-//! names. Around them: the index file ([`Index`]), the header of image records ([`ImageHeader`]),
-//! InsightFace's training sets ([`InsightFace`]), list files ([`parse_list`]) and the way MXNet
-//! shares a file out between workers ([`split_by_bytes`]).
+//! `docs/formats/mxnet.md` describes the bytes. [`FORMAT`] is the format as the rest of the library
+//! uses it; [`Reader`], [`Writer`] and [`RecordScan`] are its concrete types. Related to them are
+//! the index file ([`Index`]), the header of image records ([`ImageHeader`]), InsightFace training
+//! sets ([`InsightFace`]), list files ([`parse_list`]) and MXNet's way of dividing a file among
+//! workers ([`split_by_bytes`]).
 
 mod companions;
 mod image_header;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct Mxnet;
 
-/// The one value of [`Mxnet`].
+/// The only value of [`Mxnet`].
 pub static FORMAT: Mxnet = Mxnet;
 
 impl Format for Mxnet {
@@ -65,7 +65,7 @@ impl Format for Mxnet {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             checksummed: false,
-            // Only with an index file, which not every file has.
+            // Only with an index file, and not every file has one.
             random_access: false,
             streamable: true,
             keys: true,
@@ -76,8 +76,8 @@ impl Format for Mxnet {
         }
     }
 
-    /// The magic and a first part that fits the file leave no doubt. The magic alone may also be
-    /// the beginning of a file that was cut short. An empty file is nobody's: its name decides.
+    /// The magic and a first part that fits the file are conclusive. The magic alone may be the
+    /// beginning of a truncated file. An empty file could be of any format; its name decides.
     fn detect(&self, head: &[u8], length: Option<u64>) -> Likeness {
         match PartHeader::at_start_of(head) {
             Some(part) if part.kind.begins_record() && length.is_none_or(|length| part.size() <= length) => {
@@ -134,7 +134,7 @@ impl Format for Mxnet {
         options::set_write(options, name, value)
     }
 
-    /// Whether the index file says where the records are.
+    /// Checks whether the index file matches the positions of the records.
     fn check_companions(
         &self,
         source: &Arc<dyn Source>,

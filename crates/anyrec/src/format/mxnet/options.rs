@@ -1,4 +1,4 @@
-//! The options that only MXNet RecordIO has.
+//! The options specific to MXNet RecordIO.
 
 use super::FORMAT;
 use crate::base::{Error, Result};
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum IndexFile {
-    /// Reading: the `.idx` beside the file, if there is one. Writing: one beside it.
+    /// Reading: the `.idx` beside the file, if it exists. Writing: a new one beside the file.
     #[default]
     Beside,
-    /// That file.
+    /// The given file.
     At(PathBuf),
-    /// None is read, none is written.
+    /// No index file is read or written.
     None,
 }
 
@@ -47,7 +47,7 @@ impl FormatOptions for OpenOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The index file. Without it, one is written beside the file if any record has a key.
+    /// The index file. If not set, one is written beside the file if any record has a key.
     pub index_file: Option<IndexFile>,
     /// Labels are written as `f64` (header `IdQQ`, some forks) instead of `f32`.
     pub wide_labels: bool,
@@ -105,13 +105,13 @@ pub(super) fn set_write(options: &mut format::WriteOptions, name: &str, value: &
     Ok(())
 }
 
-/// A path, or whether there is one beside the file.
+/// Parses a path, or a boolean for the index file beside the data.
 fn index_file(value: &SettingValue) -> Result<IndexFile> {
     match value.flag() {
         Ok(true) => Ok(IndexFile::Beside),
         Ok(false) => Ok(IndexFile::None),
         Err(_) => {
-            let path = value.text().map_err(|_| Error::invalid("it is a path, true or false"))?;
+            let path = value.text().map_err(|_| Error::invalid("expected a path, true or false"))?;
             Ok(IndexFile::At(OsString::from_vec(path.to_vec()).into()))
         }
     }

@@ -1,26 +1,27 @@
-//! Reading records by number, by key and from a place on.
+//! Reads records by number, by key and from an offset onwards.
 //!
-//! Records are numbered in file order. Where the numbers come from, the first that serves:
+//! Records are numbered in file order. The numbers come from the first available of:
 //!
 //! 1. positions given in the options;
 //! 2. the index file's offsets, sorted;
 //! 3. a scan of the part headers.
 //!
-//! An index file that leaves out records (its writer mixed keyed and plain records, or lost its
-//! place) must not hide them: the numbers come from a scan instead if the first offset is not 0,
-//! if an offset is missing, or if one of the stretches between two offsets holds more than one
-//! record. All stretches of a small index file are looked at and [`SAMPLES`] of a larger one; the
-//! choice is made once, so that a record never changes its number. The index file then still
-//! gives the keys.
+//! An index file that omits records (its writer mixed records with and without keys, or lost its
+//! position) must not hide them. The numbers come from a scan instead if the first offset is not 0,
+//! if an offset is missing, or if the range between two consecutive offsets holds more than one
+//! record. In a small index file all ranges are checked; in a larger one, [`SAMPLES`] of them. The
+//! decision is made once, so that a record never changes its number. The index file still provides
+//! the keys.
 //!
-//! An index file that has records where none begin belongs to other data, or the data was cut
-//! short. It numbers the records all the same, so that the intact ones are found; reading one that
-//! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
+//! An index file whose offsets are not those of records belongs to other data, or the data was
+//! truncated. It still numbers the records, so that the intact ones can be read. Reading a record
+//! that is not where the index file says is an error of kind
+//! [`Stale`](crate::ErrorKind::Stale).
 //!
-//! A record ends where its own last part does, never where the next position is: positions say where
-//! records begin, and something else may lie before the next (a record that the index file leaves
-//! out, damage). A record that reaches past the next position of an index file contradicts it: also
-//! an error of kind [`Stale`](crate::ErrorKind::Stale).
+//! A record ends where its own last part ends, never at the next position. Positions only say where
+//! records begin, and something else may lie before the next one (a record that the index file
+//! omits, or damage). A record that extends past the next position of an index file contradicts the
+//! index file; this is also an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
@@ -43,20 +44,20 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Stretches between offsets looked at in an index file with more than [`CHECK_ALL`] of them.
+/// Number of ranges sampled in an index file with more than [`CHECK_ALL`] offsets.
 const SAMPLES: u64 = 64;
 
-/// An index file of up to that many offsets is looked at as a whole.
+/// Every range is checked in an index file of up to this many offsets.
 const CHECK_ALL: usize = 1024;
 
-/// Records looked at to find out whether records have image headers.
+/// Number of records examined to decide whether records have image headers.
 const SURVEYED: u64 = 32;
 
-/// An index file of up to that many offsets is looked at as a whole when somebody asks what the file
-/// is like ([`RecordReader::info`]). Larger ones take `verify`, which reads everything.
+/// [`RecordReader::info`] checks every range in an index file of up to this many offsets. For
+/// larger ones use `verify`, which reads everything.
 const EXAMINE_ALL: usize = 1 << 16;
 
-/// A stretch longer than this is not fetched before the record's true end is known.
+/// A range longer than this is not fetched before the record's true end is known.
 const LONG_STRETCH: u64 = 1 << 20;
 
 /// Reads a `.rec` file.
@@ -85,29 +86,30 @@ pub struct Reader {
     options: OpenOptions,
     index_path: Option<PathBuf>,
     index: Once<Option<Index>>,
-    /// Why the index file does not number the records, if it does not.
+    /// Why the index file does not number the records, if so.
     distrust: Once<Option<String>>,
-    /// Where records lie that the index file leaves out though it numbers the others.
+    /// Offsets of records that the index file omits although it numbers the others.
     left_out: Once<Vec<u64>>,
     numbering: Once<std::result::Result<Numbering, Damage>>,
     label_width: Once<Option<LabelWidth>>,
-    /// Held while one of the above is made: two threads would both scan.
+    /// Held while one of the above is computed; otherwise two threads would both scan.
     making: Lock<()>,
 }
 
-/// Where the records are.
+/// The positions of the records.
 #[derive(Debug)]
 struct Numbering {
     positions: Arc<PositionList>,
-    /// Ends of the records that the next one does not follow directly (damage lies between).
+    /// Ends of the records that the next record does not directly follow, because of damage between
+    /// them.
     ends: BTreeMap<u64, u64>,
     from_index: bool,
 }
 
-/// Who says that a record begins at a place.
+/// The authority for the claim that a record begins at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Authority {
-    /// A scan, or a table made by one: it went through the file, and read as the original reads.
+    /// A scan, or a table made by one. It walked the file as the original reader does.
     Scan,
     IndexFile,
     Caller,
@@ -117,7 +119,7 @@ impl Reader {
     /// Opens a file. Nothing is read yet.
     ///
     /// # Errors
-    /// When an index file was named that is not there.
+    /// If an index file was named that does not exist.
     pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let index_path = companions::index_path(source.as_ref(), options)?;
         Ok(Reader {
@@ -133,15 +135,15 @@ impl Reader {
         })
     }
 
-    /// The index file's path, where there is one.
+    /// The path of the index file, if there is one.
     pub fn index_path(&self) -> Option<&Path> {
         self.index_path.as_deref()
     }
 
-    /// The index file, read on first use; none where there is none.
+    /// The index file, loaded on first use; `None` if there is none.
     ///
     /// # Errors
-    /// As [`Index::load`].
+    /// Same as [`Index::load`].
     pub fn index(&self) -> Result<Option<&Index>> {
         once(&self.index, &self.making, || {
             let load = |path: &PathBuf| companions::load(&*self.source, path, self.options.access);
@@ -153,7 +155,7 @@ impl Reader {
     /// The positions of all records.
     ///
     /// # Errors
-    /// As [`count`](RecordReader::count).
+    /// Same as [`count`](RecordReader::count).
     pub fn positions(&self) -> Result<&PositionList> {
         self.numbering().map(|numbering| numbering.positions.as_ref())
     }
@@ -161,7 +163,7 @@ impl Reader {
     /// Byte offset of the record with that key.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange) for a key the index file does not have,
+    /// [`OutOfRange`](ErrorKind::OutOfRange) for a key that is not in the index file,
     /// [`Stale`](ErrorKind::Stale) if the index file lost the record's offset,
     /// [`Unsupported`](ErrorKind::Unsupported) without an index file.
     pub fn offset_of_key(&self, key: &Key) -> Result<u64> {
@@ -172,7 +174,7 @@ impl Reader {
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
-                "the index file says {LOST_OFFSET} (-1) for key {}: its writer could not tell the offset",
+                "the index file says {LOST_OFFSET} (-1) for key {}: its writer did not know the offset",
                 show(key)
             ))),
             Some(offset) => Ok(offset),
@@ -184,7 +186,7 @@ impl Reader {
     /// Number of the record with that key.
     ///
     /// # Errors
-    /// As [`Reader::offset_of_key`] and [`count`](RecordReader::count);
+    /// Same as [`Reader::offset_of_key`] and [`count`](RecordReader::count);
     /// [`Stale`](ErrorKind::Stale) if no record begins at the key's offset.
     pub fn number_of_key(&self, key: &Key) -> Result<u64> {
         let offset = self.offset_of_key(key)?;
@@ -193,10 +195,10 @@ impl Reader {
         })
     }
 
-    /// The record with that key. Needs no numbering, so no scan.
+    /// The record with that key. This needs no record numbers, and so no scan.
     ///
     /// # Errors
-    /// As [`Reader::offset_of_key`]; [`Stale`](ErrorKind::Stale) if no record begins there;
+    /// Same as [`Reader::offset_of_key`]; [`Stale`](ErrorKind::Stale) if no record begins there;
     /// [`Corrupt`](ErrorKind::Corrupt) if it is damaged.
     pub fn by_key(&self, key: &Key) -> Result<Bytes> {
         self.record_at(self.offset_of_key(key)?, Authority::IndexFile)
@@ -219,10 +221,10 @@ impl Reader {
         }
         let mut end = self.end_of_record(begin)?.unwrap_or(length);
         if from_index && let Some(next) = self.index()?.and_then(|index| index.offset_after(begin)) {
-            // As a read by number has it.
+            // The same bound as in a read by number.
             end = end.min(next);
         }
-        // Where no record ends, the stretch is all the rest of the file: that is not copied.
+        // Without an end, the range is the rest of the file. A view does not copy it.
         let frame = self.source.view(begin..end)?;
         let record = self.record_in(&frame, begin, end, authority).map(|record| match record {
             Cow::Borrowed(record) => Bytes::copy_from_slice(record),
@@ -231,11 +233,11 @@ impl Reader {
         self.source.check_unchanged().and(record)
     }
 
-    /// How the records' image headers store labels; none if the records have no such headers, as
-    /// far as 32 of them tell. Decided on first use.
+    /// How the records' image headers store labels; `None` if the records have no such headers,
+    /// judging by 32 of them. Decided on first use.
     ///
     /// # Errors
-    /// As [`count`](RecordReader::count). Damaged records are passed over.
+    /// Same as [`count`](RecordReader::count). Damaged records are skipped.
     pub fn label_width(&self) -> Result<Option<LabelWidth>> {
         if let Some(width) = self.label_width.get() {
             return Ok(*width);
@@ -255,9 +257,9 @@ impl Reader {
         Ok(*self.label_width.get_or_init(|| survey.verdict()))
     }
 
-    /// A scan that begins at `offset`, which should be a record's: reading on from there. A middle or
-    /// last part there is damage, unless the file begins with it. [`RecordScan::tell`] says where the
-    /// scan has come to.
+    /// Starts a scan at `offset`, which should be the beginning of a record. A middle or last part
+    /// there is damage, unless it is at the beginning of the file. [`RecordScan::tell`] returns the
+    /// scan's position.
     ///
     /// # Errors
     /// [`OutOfRange`](ErrorKind::OutOfRange) past the end of the file.
@@ -271,7 +273,7 @@ impl Reader {
     }
 
     fn numbering(&self) -> Result<&Numbering> {
-        // Before the lock is taken: these take it themselves.
+        // Before taking the lock, because these calls take it themselves.
         let index = match self.options.positions {
             Some(_) => None,
             None => self.trusted_index()?,
@@ -291,7 +293,7 @@ impl Reader {
         let mut positions = PositionList::new();
         let mut ends = BTreeMap::new();
         let mut scan = self.scan_from(0)?.headers_only();
-        // Begin and end of the record before.
+        // Begin and end of the previous record.
         let mut before = None;
         for at in 0.. {
             go_on_at(at)?;
@@ -313,14 +315,14 @@ impl Reader {
         Ok(Ok(Numbering { positions: Arc::new(positions), ends, from_index: false }))
     }
 
-    /// The index file, if it may number the records.
+    /// The index file, if it can be trusted to number the records.
     fn trusted_index(&self) -> Result<Option<&Index>> {
         let Some(index) = self.index()? else { return Ok(None) };
         let distrust = once(&self.distrust, &self.making, || self.judge_index(index))?;
         Ok(distrust.is_none().then_some(index))
     }
 
-    /// Why the records must not be numbered by the index file, if so.
+    /// Why the index file must not number the records, if so.
     fn judge_index(&self, index: &Index) -> Result<Option<String>> {
         let offsets = index.sorted_offsets();
         match (offsets.first(), index.lost()) {
@@ -339,7 +341,8 @@ impl Reader {
         let stretches: Vec<Range<u64>> = chosen.iter().filter_map(|&at| self.stretch(&offsets, at)).collect();
         let begins: Vec<u64> = stretches.iter().map(|stretch| stretch.start).collect();
         if self.part_headers(&begins)?.contains(&None) {
-            // Of other data, or the data was cut short: reading the record in question says so.
+            // The index belongs to other data, or the data was truncated. Reading the record
+            // reports it.
             return Ok(None);
         }
         if let Some(first) = offsets.first().filter(|&&first| first != 0) {
@@ -349,14 +352,14 @@ impl Reader {
         Ok(hidden.first().map(|offset| format!("leaves out the record at byte {offset}")))
     }
 
-    /// From one of the offsets of an index file to the next.
+    /// The range from one offset of an index file to the next.
     fn stretch(&self, offsets: &[u64], at: usize) -> Option<Range<u64>> {
         let length = self.source.len();
         let end = offsets.get(at + 1).copied().unwrap_or(length).min(length);
         offsets.get(at).map(|&begin| begin..end)
     }
 
-    /// Where records lie that no entry points to: behind the record that begins a stretch.
+    /// Offsets of records that no entry points to: those after the first record of a range.
     fn left_out(&self, stretches: &[Range<u64>]) -> Result<Vec<u64>> {
         let ends = self.ends_of_records(stretches)?;
         let behind: Vec<u64> = stretches
@@ -364,13 +367,13 @@ impl Reader {
             .zip(ends)
             .filter_map(|(stretch, end)| end.filter(|&end| end < stretch.end))
             .collect();
-        // Bytes behind a record may also be damage or filler; records are known by their magic.
+        // Bytes after a record may also be damage or filler. The magic identifies records.
         let parts = self.part_headers(&behind)?;
         Ok(parts.into_iter().zip(behind).filter_map(|(part, offset)| part.map(|_| offset)).collect())
     }
 
-    /// Where records lie that an index file leaves out though it numbers the others: it was sampled,
-    /// and is now looked at as a whole, a header for every record.
+    /// Offsets of records that an index file omits although it numbers the others. So far it was
+    /// only sampled; this checks all of it, reading one header per record.
     fn examine(&self, index: &Index) -> Result<&[u64]> {
         if !(CHECK_ALL..EXAMINE_ALL).contains(&index.len()) {
             return Ok(&[]);
@@ -384,8 +387,8 @@ impl Reader {
         Ok(left_out)
     }
 
-    /// Headers of the parts that begin at these offsets, all fetched together; none where the
-    /// file ends or no part begins.
+    /// The headers of the parts at these offsets, fetched together; `None` past the end of the file
+    /// or where no part begins.
     fn part_headers(&self, offsets: &[u64]) -> Result<Vec<Option<PartHeader>>> {
         let size = PartHeader::SIZE as u64;
         let within = |offset: u64| offset.checked_add(size).is_some_and(|end| end <= self.source.len());
@@ -402,13 +405,13 @@ impl Reader {
         Ok(headers.into_iter().map(PartHeader::parse).collect())
     }
 
-    /// Where the records that begin these stretches end, as their part headers say; none for one
-    /// that does not end within its stretch.
+    /// The ends of the records at the start of these ranges, according to their part headers;
+    /// `None` for a record that does not end within its range.
     fn ends_of_records(&self, stretches: &[Range<u64>]) -> Result<Vec<Option<u64>>> {
         let mut ends = vec![None; stretches.len()];
         let mut walks: Vec<(usize, u64)> =
             stretches.iter().map(|stretch| stretch.start).enumerate().collect();
-        // One round a part: each fetches the next header of every record that is not done.
+        // Each round fetches the next part header of every unfinished record.
         while !walks.is_empty() {
             let places: Vec<u64> = walks.iter().map(|&(_, place)| place).collect();
             let mut going_on = Vec::new();
@@ -426,14 +429,14 @@ impl Reader {
         Ok(ends)
     }
 
-    /// Where the record at `begin` ends, if its parts say so and the file reaches that far.
+    /// The end of the record at `begin`, if its parts determine it and it is within the file.
     fn end_of_record(&self, begin: u64) -> Result<Option<u64>> {
         let stretch = begin..self.source.len();
         Ok(self.ends_of_records(std::slice::from_ref(&stretch))?.into_iter().next().flatten())
     }
 
-    /// The record at the beginning of a span, if that lies in memory and the record is one part. (A last
-    /// part that stands alone is for [`record_in`](Reader::record_in) to judge.)
+    /// The record at the start of a span, if the span is in memory and the record is a single part.
+    /// (A lone last part is left to [`record_in`](Reader::record_in).)
     fn plain(&self, span: Range<u64>) -> Option<Plain> {
         let ahead = self.source.as_slice()?.get(usize::try_from(span.start).ok()?..)?;
         let part = PartHeader::at_start_of(ahead).filter(|part| part.kind == PartKind::Whole)?;
@@ -443,7 +446,7 @@ impl Reader {
         fits.then(|| Plain { range: begin..begin + u64::from(part.length), checksum: None })
     }
 
-    /// The record that begins `frame`, the bytes of `begin..end`.
+    /// The record at the start of `frame`, which holds the bytes `begin..end`.
     fn record_in<'a>(
         &self,
         frame: &'a [u8],
@@ -474,8 +477,9 @@ impl Reader {
             return self.stale(format!("the index file puts a record where none begins: {fault}")).at(begin);
         }
         if from_index && end < self.source.len() {
-            let what =
-                format!("the record reaches past byte {end}, where the index file has the next: {fault}");
+            let what = format!(
+                "the record extends past byte {end}, where the index file puts the next one: {fault}"
+            );
             return self.stale(what).at(begin);
         }
         Error::corrupt(fault.to_string())
@@ -484,7 +488,7 @@ impl Reader {
             .with_hint(Hint::damaged(self.source.name()))
     }
 
-    /// An error about the index file; the place is one in the data file.
+    /// An error about the index file, with an offset in the data file.
     fn stale(&self, message: String) -> Error {
         let name = self.source.name();
         let message = format!(
@@ -516,13 +520,13 @@ impl Numbering {
     }
 }
 
-/// Sample number `sample` of `samples` out of `count`, evenly spread, first and last included.
+/// Sample `sample` of `samples` out of `count`, evenly spaced, first and last included.
 fn spread(sample: u64, samples: u64, count: u64) -> u64 {
     let place = u128::from(sample) * u128::from(count.saturating_sub(1)) / u128::from(samples.max(2) - 1);
     u64::try_from(place).unwrap_or(count)
 }
 
-/// The cell's value, made under the lock if there is none yet. Failures are not kept.
+/// The cell's value, computed under the lock if not yet set. Failures are not stored.
 fn once<'a, T>(cell: &'a Once<T>, making: &Lock<()>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
     if let Some(made) = cell.get() {
         return Ok(made);
@@ -553,17 +557,19 @@ impl RecordReader for Reader {
         {
             let places = match more.len() {
                 0 => String::new(),
-                more => format!(", and there are {more} more such places"),
+                more => format!(", and {more} more"),
             };
-            info.notices.push(Notice::at(
-                *first,
-                format!(
-                    "the index file {} leaves out the record at byte {first}{places}: what it leaves out has \
-                     no number, and comes only when the file is read in order",
-                    self.index_name(),
-                ),
-            )
-            .with_hint(Hint::index(self.source.name())));
+            info.notices.push(
+                Notice::at(
+                    *first,
+                    format!(
+                        "the index file {} leaves out the record at byte {first}{places}: such records have \
+                     no number and are returned only when the file is read in order",
+                        self.index_name(),
+                    ),
+                )
+                .with_hint(Hint::index(self.source.name())),
+            );
         }
         if let Some(Some(reason)) = self.distrust.get() {
             info.notices.push(Notice::new(format!(
@@ -596,7 +602,7 @@ impl RecordReader for Reader {
         }
         let mut end = ends.get(&begin).copied().unwrap_or_else(|| next.unwrap_or(length).min(length));
         if end - begin > LONG_STRETCH {
-            // Positions say only where records begin: do not fetch what lies behind this one.
+            // Positions only say where records begin. Do not fetch what lies after this one.
             end = self.end_of_record(begin)?.map_or(end, |true_end| true_end.min(end));
         }
         Ok(Location { position, span: begin..end, plain: self.plain(begin..end) })

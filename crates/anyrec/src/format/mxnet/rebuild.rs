@@ -1,10 +1,9 @@
-//! An index file made anew from the records.
+//! Rebuilds an index file from the records.
 //!
-//! The keys of a lost index file are not in the `.rec` file as such. Image records carry an id,
-//! which writers set to the key: where all records have one and no two are alike, ids are the
-//! keys. This matters for InsightFace files, whose record 0 is written last, so that counting
-//! would give every record a wrong key. Everywhere else keys are ordinals, as the original's
-//! `rec2idx` tool has it.
+//! The keys of a lost index file are not stored in the `.rec` file as such. Image records carry an
+//! id, and writers set it to the key. If every record has an id and all ids differ, they are used
+//! as the keys. This matters for InsightFace files, whose record 0 is written last: counting would
+//! give every record a wrong key. Otherwise keys are ordinals, as in the original `rec2idx` tool.
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
@@ -24,25 +23,25 @@ pub enum KeySource {
     Ordinals,
 }
 
-/// An index made from a scan, and how.
+/// An index built from a scan, and how it was built.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rebuilt {
-    /// The index, one entry a record, in file order.
+    /// The index, one entry per record, in file order.
     pub index: Index,
     /// Where its keys come from.
     pub key_source: KeySource,
-    /// Why, as one sentence.
+    /// Why, in one sentence.
     pub reason: String,
-    /// How many stretches of the file hold no intact record.
+    /// Number of ranges in the file without an intact record.
     pub damaged_stretches: u64,
 }
 
 impl Rebuilt {
-    /// The file to write to `output`, and what there is to say about it.
+    /// The file to write to `output`, with a report on it.
     pub(super) fn into_file(self, output: &Path, access: Access) -> Result<BuiltIndex> {
         let mut reason = self.reason;
-        // What cannot be read has no keys to compare.
+        // An index file that cannot be parsed has no keys to compare.
         let old = output.is_file().then(|| Index::load(output, access, None).ok()).flatten();
         if let Some(changed @ 1..) = old.map(|old| self.index.keys_unlike(&old)) {
             let records = if changed == 1 { "1 record".to_owned() } else { format!("{changed} records") };
@@ -54,7 +53,7 @@ impl Rebuilt {
 }
 
 impl Index {
-    /// Makes an index from the records of a scan, telling `progress` the offset reached.
+    /// Builds an index from the records of a scan and reports the current offset to `progress`.
     ///
     /// ```
     /// use anyrec::format::mxnet::{FORMAT, Index, KeySource};
@@ -71,7 +70,7 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// As the scan's. Damage is no error; it is listed in the result.
+    /// Those of the scan. Damage is not an error; the result lists it.
     pub fn rebuild(scan: &mut dyn Scan, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
         let mut offsets = Vec::new();
         let mut ids = Ids::default();
@@ -104,7 +103,7 @@ impl Index {
     }
 }
 
-/// The ids of the records so far, read as headers of either width.
+/// The ids of the records so far, read with both header widths.
 #[derive(Debug, Default)]
 struct Ids {
     survey: Survey,
@@ -118,13 +117,13 @@ impl Ids {
         for (width, ids) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
             match ImageHeader::unpack(record, width) {
                 Ok((header, _)) if self.survey.allows(width) => ids.push(header.id),
-                // Ruled out for good.
+                // This width is ruled out.
                 _ => *ids = Vec::new(),
             }
         }
     }
 
-    /// The ids, if all records have headers.
+    /// The ids, if every record has a header.
     fn verdict(self) -> Option<Vec<u64>> {
         match self.survey.verdict()? {
             LabelWidth::Narrow => Some(self.narrow),
@@ -133,7 +132,7 @@ impl Ids {
     }
 }
 
-/// The ids to use as keys (none for ordinals), and why.
+/// The ids to use as keys (empty for ordinals), and the reason.
 fn choose(ids: Option<Vec<u64>>) -> (Vec<u64>, KeySource, String) {
     let ordinals = |reason| (Vec::new(), KeySource::Ordinals, reason);
     match ids {

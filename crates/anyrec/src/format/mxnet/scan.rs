@@ -1,13 +1,13 @@
 //! The sequential parser of `.rec` files.
 //!
 //! The scan delivers what the original reader delivers, with a [`Notice`] wherever that reader is
-//! more forgiving than the format. What the original refuses, or silently drops (a split record
-//! that the end of the file cuts off), is [`Damage`]: the scan then goes on at the next aligned
-//! magic at which a record may begin, starting the search right behind the damaged record's first
-//! word, because its length field is as doubtful as the rest of it.
+//! more lenient than the format. What the original rejects or silently drops (a split record
+//! truncated by the end of the file) is [`Damage`]. The scan then resumes at the next aligned magic
+//! at which a record may begin. It searches from just after the damaged record's first word,
+//! because its length field cannot be trusted either.
 //!
-//! Magics that stand unescaped inside records are common in files of other writers (Amazon
-//! SageMaker's protobuf files): they are counted, and told once, at the end.
+//! Unescaped magics inside records are common in files of other writers (Amazon SageMaker's
+//! protobuf files). They are counted, and reported once at the end.
 
 use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
@@ -18,26 +18,26 @@ use crate::io::Window;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes looked through at a time on the way to the next record after damage.
+/// Bytes searched at a time for the next record after damage.
 const SEARCH: usize = 1 << 20;
 
-/// A broken record of more parts than this is left behind as a whole. Each place in it where
-/// another record might begin costs a walk over the parts that follow; without a bound, a file
-/// made of first parts only would take a time that grows with the square of its size.
+/// A broken record with more parts than this is skipped as a whole. Each place in it where another
+/// record might begin costs a walk over the parts that follow. Without a bound, a file of first
+/// parts only would take quadratic time.
 const DOUBTED_PARTS: u64 = 64;
 
-/// A scan over the records of a `.rec` file. See the module's words on what it yields.
+/// A scan over the records of a `.rec` file. The module documentation describes what it yields.
 #[derive(Debug)]
 pub struct RecordScan {
     window: Window,
     record_limit: u64,
     search_payload: bool,
-    /// Somebody says that a record begins at the window's place.
+    /// An index file or the caller states that a record begins at the window's position.
     strict: bool,
-    /// Bytes of the last record, to be skipped before the next step.
+    /// Length of the last record, skipped before the next step.
     taken: u64,
     records: u64,
-    /// A record whose notices go first.
+    /// A record whose notices are delivered first.
     ready: Option<Outline>,
     notices: VecDeque<Notice>,
     joined: Vec<u8>,
@@ -45,26 +45,26 @@ pub struct RecordScan {
     last_fault: Option<FaultKind>,
 }
 
-/// Records with unescaped magics: how many, and the first place.
+/// Records with unescaped magics: the count, and the first place.
 #[derive(Debug, Default)]
 struct Unescaped {
     records: u64,
     first: u64,
 }
 
-/// One step over the file, without the record's bytes.
+/// One step through the file, without the record's bytes.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// A record of that outline begins here.
+    /// A record with that outline begins here.
     Record(Outline),
-    /// A stretch that was skipped.
+    /// A range that was skipped.
     Damage(Damage),
-    /// Nothing is left.
+    /// The end of the file.
     End,
 }
 
 impl RecordScan {
-    /// A scan from the window's place on.
+    /// Starts a scan at the window's position.
     pub fn new(window: Window, options: &OpenOptions) -> Self {
         RecordScan {
             window,
@@ -81,26 +81,26 @@ impl RecordScan {
         }
     }
 
-    /// The same scan from a place of which somebody says that a record begins there: a middle or last
-    /// part is damage there, not a record.
+    /// Treats the window's position as the stated beginning of a record: a middle or last part
+    /// there is damage, not a record.
     pub(super) fn where_a_record_begins(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// Leaves the payloads unread where nobody wants to know about unescaped magics.
+    /// Leaves the payloads unread when unescaped magics are of no interest.
     pub(super) fn headers_only(mut self) -> Self {
         self.search_payload = false;
         self
     }
 
-    /// Offset of the byte after the last event's span: where the next record begins.
+    /// Offset just after the last event's span, where the next record begins.
     pub fn tell(&self) -> u64 {
         self.window.offset() + self.taken
     }
 
-    /// What the original reader says where this scan met damage last, word for word. Nothing for a
-    /// split record that the end of the file cuts off: the original takes it for the end.
+    /// The original reader's message for the last damage, word for word. `None` for a split record
+    /// truncated by the end of the file: the original treats it as the end.
     pub fn original_message(&self) -> Option<String> {
         match self.last_fault? {
             FaultKind::Magic(_) | FaultKind::Inside(_) => Some("Invalid RecordIO File".to_owned()),
@@ -110,7 +110,7 @@ impl RecordScan {
         }
     }
 
-    /// Next record or damage; the record's notices are dropped.
+    /// The next record or damage; the record's notices are dropped.
     pub(super) fn step(&mut self) -> Result<Step> {
         self.pass()?;
         let found = self.walk()?;
@@ -121,7 +121,7 @@ impl RecordScan {
         Ok(found)
     }
 
-    /// Moves past the record delivered last.
+    /// Moves past the last delivered record.
     #[inline]
     fn pass(&mut self) -> Result<()> {
         let taken = std::mem::take(&mut self.taken);
@@ -129,7 +129,7 @@ impl RecordScan {
         Ok(())
     }
 
-    /// What begins at the window's place. Damage is skipped, a record is not.
+    /// Determines what begins at the window's position. Damage is skipped, a record is not.
     fn walk(&mut self) -> Result<Step> {
         let begin = self.window.offset();
         let mut left = self.window.remaining();
@@ -162,14 +162,14 @@ impl RecordScan {
         }
     }
 
-    /// The part that begins here, if it is a sound record by itself.
+    /// The part at this position, if it is a valid record by itself.
     fn next_whole(&mut self) -> Result<Option<PartHeader>> {
         let head = <[u8; PartHeader::SIZE]>::try_from(self.window.peek(PartHeader::SIZE)?);
         let part = head.ok().and_then(|head| whole_part(&head, self.record_limit));
         Ok(part.filter(|part| self.window.remaining().is_some_and(|left| part.size() <= left)))
     }
 
-    /// Skips to the next place at which a record may begin, or to the end.
+    /// Skips to the next position at which a record may begin, or to the end.
     fn resynchronise(&mut self, begin: u64, fault: &Fault) -> Result<Damage> {
         self.last_fault = Some(fault.kind);
         let from = match fault.parts {
@@ -179,7 +179,7 @@ impl RecordScan {
         self.window.skip(from.next_multiple_of(ALIGNMENT) - begin)?;
         loop {
             let offset = self.window.offset();
-            // The header of a record that begins in the last searched word must be in sight.
+            // The window must include the header of a record that begins in the last searched word.
             let ahead = self.window.peek(SEARCH + PartHeader::SIZE)?;
             let at_end = ahead.len() < SEARCH + PartHeader::SIZE;
             let place = layout::find_record(ahead, offset).map(|place| place as u64);
@@ -196,7 +196,7 @@ impl RecordScan {
         Ok(Damage { begin, end: self.window.offset(), record: self.records, reason: fault.to_string() })
     }
 
-    /// Queues what the record at the window's place gives occasion to say.
+    /// Queues the notices for the record at the window's position.
     fn remark(&mut self, outline: &Outline) {
         let begin = self.window.offset();
         for (kind, place, count) in outline.oddities.iter() {
@@ -216,7 +216,7 @@ impl RecordScan {
         }
     }
 
-    /// The word about unescaped magics, once.
+    /// The notice about unescaped magics, once.
     fn last_remark(&mut self) -> Option<Notice> {
         let Unescaped { records, first } = std::mem::take(&mut self.unescaped);
         let subject = match records {
@@ -237,7 +237,7 @@ impl RecordScan {
         let begin = self.window.offset();
         let span: Range<u64> = begin..begin + outline.span;
         if outline.length > self.record_limit {
-            // Past it on the next call, should the caller go on.
+            // The next call continues after this record.
             self.taken = outline.span;
             return Err(Limits::exceeded("record length", outline.length, self.record_limit)
                 .in_file(self.window.name())
@@ -253,8 +253,8 @@ impl RecordScan {
     }
 }
 
-/// The part at the beginning of some bytes, if it is a record by itself, as nearly all are, and within
-/// the limit: what [`RecordScan::walk`] finds, with less ado and without a word about its padding.
+/// The part at the start of the bytes, if it is a complete record (as nearly all are) within the
+/// limit. A fast path of [`RecordScan::walk`] that does not check the padding.
 #[inline]
 fn whole_part(ahead: &[u8], limit: u64) -> Option<PartHeader> {
     let part = PartHeader::at_start_of(ahead)?;

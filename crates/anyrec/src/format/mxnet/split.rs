@@ -1,15 +1,16 @@
-//! Which records part `part_index` of `num_parts` holds, as MXNet's `ImageRecordIter` shares a
-//! file out between workers (dmlc-core's `InputSplit`).
+//! Which records belong to part `part_index` of `num_parts`, as MXNet's `ImageRecordIter` divides a
+//! file among workers (dmlc-core's `InputSplit`).
 //!
-//! Without an index file the file's *bytes* are shared out, in steps rounded up to 4, and a record
-//! belongs to the part its first byte lies in; so parts may hold unequal numbers of records, or
-//! none. With an index file the *records* are shared out, in steps rounded up to whole ones.
+//! Without an index file, the *bytes* of the file are divided, in steps rounded up to 4, and a
+//! record belongs to the part that contains its first byte. Parts may therefore hold unequal
+//! numbers of records, or none. With an index file, the *records* are divided, in steps rounded up
+//! to whole records.
 
 use super::layout::ALIGNMENT;
 use crate::base::{Error, Position, PositionList, Result};
 use std::ops::Range;
 
-/// The bytes of a file of `length` bytes in which the part's records begin.
+/// The byte range in which the part's records begin, in a file of `length` bytes.
 ///
 /// # Errors
 /// [`Invalid`](crate::ErrorKind::Invalid) unless `part_index < num_parts`.
@@ -19,7 +20,7 @@ pub fn byte_range(length: u64, part_index: u64, num_parts: u64) -> Result<Range<
     Ok(share(step, length, part_index))
 }
 
-/// Numbers of the part's records when bytes are shared out (no index file).
+/// Numbers of the part's records when bytes are divided (no index file).
 ///
 /// ```
 /// use anyrec::PositionList;
@@ -53,7 +54,7 @@ pub fn split_by_bytes(
     Ok(records_before(bytes.start)..records_before(bytes.end))
 }
 
-/// Numbers of the part's records when `count` records are shared out (with an index file).
+/// Numbers of the part's records when `count` records are divided (with an index file).
 ///
 /// # Errors
 /// [`Invalid`](crate::ErrorKind::Invalid) unless `part_index < num_parts`.
@@ -70,8 +71,8 @@ fn share(step: u64, total: u64, part_index: u64) -> Range<u64> {
 fn check(part_index: u64, num_parts: u64) -> Result<()> {
     match part_index < num_parts {
         true => Ok(()),
-        false => {
-            Err(Error::invalid(format!("there is no part {part_index} of {num_parts}: parts count from 0")))
-        }
+        false => Err(Error::invalid(format!(
+            "there is no part {part_index} of {num_parts}: parts are numbered from 0"
+        ))),
     }
 }

@@ -1,10 +1,10 @@
-//! Writing `.rec` files, and the index file beside them.
+//! Writes `.rec` files and their index files.
 //!
-//! The file is written as the original writes it, byte for byte: a record is cut at each aligned
-//! magic, the last part padded with zeros. Data and index file go through an [`AtomicFile`] each
-//! and are published together: an index file never stands beside data it was not made for. That
-//! goes for an index file that is there already, too. It is removed when the data is replaced, and
-//! where nothing may be overwritten no data is put beside it.
+//! The output is identical to the original writer's, byte for byte: a record is split at each
+//! aligned magic, and the last part is padded with zeros. Data and index file are each written
+//! through an [`AtomicFile`] and published together, so an index file is never beside data it was
+//! not made for. This includes an existing index file: it is removed when the data is replaced, and
+//! if overwriting is not allowed, no data is published beside it.
 
 use super::companions;
 use super::image_header::{ImageHeader, LabelWidth};
@@ -18,7 +18,7 @@ use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet, Obsolete};
 use std::path::{Path, PathBuf};
 
-/// Up to here an `f32` holds every whole number.
+/// An `f32` represents every integer up to this one.
 const EXACT_IN_F32: f64 = 16_777_216.0;
 
 /// Writes a `.rec` file.
@@ -43,11 +43,11 @@ pub struct Writer {
     offset: u64,
     records: u64,
     index: IndexOutput,
-    /// The index file of the file that is replaced, beside it.
+    /// The index file beside the file that is being replaced.
     old_index: Option<Obsolete>,
     label_width: LabelWidth,
     options: WriteOptions,
-    /// Reused for the lines of the index file and for records with a header in front.
+    /// Reused for index file lines and for records with a prepended header.
     line: Vec<u8>,
     packed: Vec<u8>,
     unkeyed: u64,
@@ -59,17 +59,17 @@ pub struct Writer {
 /// The index file under construction.
 #[derive(Debug)]
 enum IndexOutput {
-    /// None is wanted.
+    /// No index file is written.
     None,
-    /// One is started with the first key.
+    /// An index file is started with the first key.
     WithFirstKey(PathBuf),
-    /// One was asked for: a record without a key gets its number as one.
+    /// An index file was requested: a record without a key gets its number as the key.
     All(AtomicFile),
-    /// One was started by a key.
+    /// An index file was started by a key.
     Keyed(AtomicFile),
 }
 
-/// Numbers that a 32-bit float does not hold: how many, and the first.
+/// Numbers that a 32-bit float cannot represent: the count, and the first.
 #[derive(Debug, Default)]
 struct Rounded {
     count: u64,
@@ -88,14 +88,14 @@ impl Rounded {
 }
 
 impl Writer {
-    /// Starts a file. It gets its name in [`Writer::finish`].
+    /// Starts a file. [`Writer::finish`] publishes it.
     ///
-    /// The index file is where `options.index_file` says; by default (`None`) one beside the file,
-    /// if any record has a key. With [`IndexFile::Beside`] or [`IndexFile::At`] one is always
-    /// written.
+    /// `options.index_file` says where the index file is. By default (`None`) it is beside the
+    /// file, and written only if a record has a key. With [`IndexFile::Beside`] or
+    /// [`IndexFile::At`] it is always written.
     ///
     /// # Errors
-    /// [`Exists`](ErrorKind::Exists), a setting of another format, or what the system says.
+    /// [`Exists`](ErrorKind::Exists), a setting of another format, or the operating system's error.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let own: own::WriteOptions = options.only()?;
         let file = AtomicFile::create_or_stream(path, options.overwrite, options.durability)?;
@@ -107,7 +107,7 @@ impl Writer {
         let all = |index: &Path| Self::index_output(index, path, options).map(IndexOutput::All);
         let index = match &own.index_file {
             Some(IndexFile::Beside) if file.is_stream() => {
-                return Err(Error::invalid("is a device or a pipe: no index file can stand beside it")
+                return Err(Error::invalid("is a device or a pipe: it cannot have an index file beside it")
                     .in_file(file.name()));
             }
             Some(IndexFile::Beside) => all(&beside()?)?,
@@ -138,7 +138,7 @@ impl Writer {
         })
     }
 
-    /// The index file beside `path`. Readers would take it for the new data's.
+    /// The existing index file beside `path`. Readers would take it for the new data's index.
     fn find_old_index(path: &Path, options: &WriteOptions) -> Result<Option<Obsolete>> {
         let Some(beside) = companions::beside(path).filter(|beside| looks_like_index(beside)) else {
             return Ok(None);
@@ -146,7 +146,7 @@ impl Writer {
         match Obsolete::find(&beside) {
             Some(_) if !options.overwrite => Err(Error::new(
                 ErrorKind::Exists,
-                format!("exists already, and would be taken for the index of {}", shown(path)),
+                format!("already exists, and would be taken for the index of {}", shown(path)),
             )
             .in_file(shown(&beside))
             .with_hint(Hint::AllowOverwrite)),
@@ -171,10 +171,11 @@ impl Writer {
         self.records
     }
 
-    /// Adds a record without a key; says its offset. It gets no line in the index file.
+    /// Appends a record without a key and returns its offset. It gets no line in the index file.
     ///
     /// # Errors
-    /// [`Limit`](ErrorKind::Limit) for a record of 2^29 bytes or more, or what the system says.
+    /// [`Limit`](ErrorKind::Limit) for a record of 2^29 bytes or more, or the operating system's
+    /// error.
     pub fn write(&mut self, record: &[u8]) -> Result<u64> {
         let length = record.len() as u64;
         if length > MAX_RECORD {
@@ -197,13 +198,13 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Adds a record and its line in the index file; says its offset.
+    /// Appends a record and its line in the index file, and returns the record's offset.
     ///
     /// # Errors
-    /// As [`Writer::write`]; [`Invalid`](ErrorKind::Invalid) for a key that an index file cannot
-    /// hold, or where the options say that there is none.
+    /// Same as [`Writer::write`]; [`Invalid`](ErrorKind::Invalid) for a key that an index file
+    /// cannot hold, or if the options disable the index file.
     pub fn write_with_key(&mut self, key: &Key, record: &[u8]) -> Result<u64> {
-        // Before the record: a key that cannot be written must not leave a record without one.
+        // Check the key first: a key that cannot be written must not leave a record without one.
         match &self.index {
             IndexOutput::All(_) | IndexOutput::Keyed(_) => {}
             IndexOutput::WithFirstKey(path) => {
@@ -225,10 +226,10 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Completes the files and gives them their names.
+    /// Completes and publishes the files.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn finish(self) -> Result<Written> {
         let (written, files) = self.complete()?;
         files.publish()?;
@@ -287,8 +288,8 @@ impl Writer {
         notices
     }
 
-    /// `record` with an image header in front, unless it begins with a header of that label
-    /// already (a record on its way from one `.rec` file to another).
+    /// `record` with an image header in front, unless it already begins with a header for that
+    /// label (when copied from another `.rec` file).
     fn with_header<'a>(
         &mut self,
         record: &[u8],
@@ -329,8 +330,8 @@ impl Writer {
 }
 
 impl RecordWriter for Writer {
-    /// A record with a label gets an image header in front; its id is the key, where that is a
-    /// whole number, else the record's number.
+    /// A record with a label gets an image header. Its id is the key if that is an integer,
+    /// otherwise the record's number.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
         let number = self.records;
         let mut packed = std::mem::take(&mut self.packed);
@@ -359,14 +360,14 @@ impl RecordWriter for Writer {
     }
 
     fn has_room(&self, size: usize) -> bool {
-        /// Room for headers and a usual line of the index file.
+        /// Room for headers and a typical index file line.
         const MORE: usize = 256;
         let line = match &self.index {
             IndexOutput::All(index) | IndexOutput::Keyed(index) => MORE < index.free(),
             IndexOutput::WithFirstKey(_) => false,
             IndexOutput::None => true,
         };
-        // Cut at every fourth byte, a record takes three times its size.
+        // Split at every fourth byte, a record grows to three times its size.
         line && size.saturating_mul(3).saturating_add(MORE) < self.file.free()
     }
 

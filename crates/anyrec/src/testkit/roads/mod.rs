@@ -1,20 +1,20 @@
-//! Every road to a file's records, held against the plain scan.
+//! Every road to a file's records, checked against the plain scan.
 //!
-//! The plain scan ([`Format::scan`] over memory, event by event) says what is in a file, sound or
-//! damaged: records and damage, in file order. What agreement means:
+//! The plain scan ([`Format::scan`] over memory, event by event) defines what is in a file, sound
+//! or damaged: records and damage, in file order. Agreement means:
 //!
-//! * A road that reads **in order** gives the same records and the same damage, in the same order, with
-//!   the same words and places. Where damage is skipped, the same records.
-//! * A road **by number** gives a record or an error for each number. The records, in the order of their
-//!   numbers, are those of the plain scan: none is missing, different or added. All roads by number
-//!   agree on each number, errors and their words included.
-//! * A file that cannot be opened or counted is one in which the plain scan found damage, or at which it
-//!   gave up; if damage may be skipped, one in which it found no record.
+//! * A road that reads **in order** gives the same records and the same damage, in the same order,
+//!   with the same messages and offsets. If it skips damage, the same records.
+//! * A road **by number** gives a record or an error for each number. The records, in number order,
+//!   are those of the plain scan: none is missing, different or added. All roads by number agree on
+//!   each number, including errors and their messages.
+//! * If a file cannot be opened or counted, the plain scan found damage in it or failed; if damage
+//!   may be skipped, the plain scan found no record.
 //!
-//! [`compare`] walks all of them over some sources of the same bytes, which have no companion files;
-//! [`check_failing_disk`] over sources whose reads fail. An index file may leave out records and point to
-//! anything: with one ([`compare_with_index_file`]), the roads by number agree with each other, and what
-//! they give is the record that the plain scan finds at that place.
+//! [`compare`] takes all roads over several sources of the same bytes, which have no companion
+//! files. [`check_failing_disk`] takes them over sources whose reads fail. An index file may omit
+//! records and point anywhere: with one ([`compare_with_index_file`]), the roads by number agree
+//! with each other, and each record they give is the one that the plain scan finds at that offset.
 
 mod ways;
 
@@ -28,26 +28,26 @@ use std::path::Path;
 use std::sync::Arc;
 use ways::{ROADS, Subject, events};
 
-/// Records read by number beyond those of the plain scan, where a file claims more.
+/// Number of records read by number beyond those of the plain scan, if a file claims more.
 const CLAIMED: u64 = 64;
 
 /// What was compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Those in which the plain scan found damage, or at which it gave up.
+    /// Number of files in which the plain scan found damage or failed.
     pub damaged: u64,
-    /// Roads walked, over all sources of these files.
+    /// Number of roads taken, over all sources of these files.
     pub roads: u64,
-    /// Records that they gave.
+    /// Number of records they gave.
     pub records: u64,
-    /// Errors that they gave.
+    /// Number of errors they gave.
     pub errors: u64,
 }
 
 impl Tally {
-    /// Adds the other's figures.
+    /// Adds another tally.
     pub fn add(&mut self, other: Tally) {
         self.files += other.files;
         self.damaged += other.damaged;
@@ -65,9 +65,10 @@ impl Tally {
     }
 }
 
-/// Walks every road over some sources of the same bytes. They have the same name, as errors hold it.
+/// Takes every road over several sources of the same bytes. The sources must have the same name,
+/// because errors contain it.
 ///
-/// `threads`: also the roads with threads of their own, which take longest.
+/// `threads`: also take the roads that use threads, which take longest.
 ///
 /// # Errors
 /// The first disagreement, as a sentence.
@@ -88,7 +89,7 @@ pub fn compare(
             tally.count(&walked);
             let told = |difference: String| format!("{called}, {}: {difference}", road.name);
             plain.check(road.kind, &walked).map_err(told)?;
-            // The roads by number are held against the first of them, too.
+            // The roads by number are also checked against the first of them.
             let first = match road.kind {
                 Kind::ByNumber => &mut by_number[0],
                 Kind::ByNumberSkipping => &mut by_number[1],
@@ -98,7 +99,7 @@ pub fn compare(
             equal(first, &walked).map_err(told)?;
         }
     }
-    // Without a length to hold a damaged table against, a stream may give up earlier.
+    // A stream has no length to check a damaged table against, so it may fail earlier.
     if plain.is_sound()
         && format.capabilities().streamable
         && let Some(data) = first.as_slice()
@@ -111,7 +112,7 @@ pub fn compare(
     Ok(tally)
 }
 
-/// Walks the roads by number over a file with a companion that says where its records are.
+/// Takes the roads by number over a file with a companion that says where its records are.
 ///
 /// # Errors
 /// The first disagreement, as a sentence.
@@ -138,8 +139,8 @@ pub fn compare_with_index_file(
     Ok(tally)
 }
 
-/// The bytes in memory: looked at in place, as mapped files are; read in blocks, as an iteration that
-/// copies reads mapped files; and by positional reads.
+/// The bytes in memory: accessed in place, like mapped files; read in blocks, as an iteration that
+/// copies reads mapped files; and with positional reads.
 pub fn memory_sources(data: &[u8]) -> Vec<(&'static str, Arc<dyn Source>)> {
     let inner = MemorySource::new("file", data.to_vec());
     vec![
@@ -149,22 +150,23 @@ pub fn memory_sources(data: &[u8]) -> Vec<(&'static str, Arc<dyn Source>)> {
     ]
 }
 
-/// A file as every kind of access reads it.
+/// A file opened with every kind of access.
 ///
 /// # Errors
-/// What the system says.
+/// The operating system's error.
 pub fn file_sources(path: &Path) -> Result<Vec<(&'static str, Arc<dyn Source>)>> {
     let kinds = [("mapped", Access::Mapped), ("auto", Access::Auto), ("positional", Access::Positional)];
     kinds.into_iter().map(|(called, access)| Ok((called, open_file(path, access)?))).collect()
 }
 
-/// Walks every road over a disk whose every read fails, and over ones that fail later. Each road gives
-/// the disk's error, or all that it gives over a sound disk; over the first one, always the error.
+/// Takes every road over a disk whose every read fails, and over disks that fail later. Each road
+/// returns the disk's error, or everything it returns over a sound disk. Over the first disk, it
+/// always returns the error.
 ///
-/// Gives the number of walks that met the error.
+/// Returns the number of walks that ended with the error.
 ///
 /// # Errors
-/// The first road that does not keep to this, as a sentence.
+/// The first road that violates this, as a sentence.
 pub fn check_failing_disk(
     format: &'static dyn Format,
     data: &[u8],
@@ -174,13 +176,13 @@ pub fn check_failing_disk(
     let sound: Arc<dyn Source> = Arc::new(FaultySource::new(data.to_vec(), u64::MAX));
     let plain = Plain::of(format, &sound, options);
     for road in ROADS {
-        // Each has a source of its own, as reads are counted.
+        // Each walk has its own source, because reads are counted.
         let walk = |fail_at| {
             let source: Arc<dyn Source> = Arc::new(FaultySource::new(data.to_vec(), fail_at));
             (road.walk)(&Subject { format, source: &source, options, plain: &plain, indexed: false })
         };
         let whole = walk(u64::MAX);
-        // Where there is nothing to read, nothing can fail.
+        // If there is nothing to read, nothing can fail.
         let must_read = match road.kind {
             Kind::InOrder | Kind::Skipping | Kind::Damage => !data.is_empty(),
             Kind::ByNumber | Kind::ByNumberSkipping | Kind::Placed => !plain.records().is_empty(),
@@ -198,7 +200,7 @@ pub fn check_failing_disk(
             });
             let told = |what: &str| format!("{}, disk fails at read {fail_at}: {what}", road.name);
             match other {
-                Some(step) => return Err(told(&format!("takes it for something else: {step:?}"))),
+                Some(step) => return Err(told(&format!("reports something else: {step:?}"))),
                 None if met => failed += 1,
                 None if fail_at == 0 && must_read => return Err(told("success")),
                 None if walked != whole => return Err(told("no error, and other records")),
@@ -224,7 +226,7 @@ impl Step {
         }
     }
 
-    /// A promise that was broken on the way, which no road may give.
+    /// A violation found on the way, which no road may give.
     fn broken(promise: &str) -> Step {
         Step::Failed(ErrorKind::Invalid, format!("broken promise: {promise}"))
     }
@@ -236,7 +238,7 @@ impl Step {
         }
     }
 
-    /// In few words.
+    /// A short description.
     fn show(&self) -> String {
         match self {
             Step::Record(record) => {
@@ -253,7 +255,7 @@ impl From<Error> for Step {
     }
 }
 
-/// What a road gave, or why the file cannot be opened or counted on it.
+/// What a road returned, or why the file cannot be opened or counted on it.
 type Walked = std::result::Result<Vec<Step>, Step>;
 
 /// What a road is compared with.
@@ -261,24 +263,24 @@ type Walked = std::result::Result<Vec<Step>, Step>;
 enum Kind {
     /// All steps of the plain scan.
     InOrder,
-    /// Its records alone.
+    /// Only its records.
     Skipping,
-    /// Its damage alone.
+    /// Only its damage.
     Damage,
-    /// Its records, and an error for each number that has none.
+    /// Its records, and an error for each number without one.
     ByNumber,
-    /// The same, of a file opened with [`OpenOptions::skip_damage`].
+    /// The same, for a file opened with [`OpenOptions::skip_damage`].
     ByNumberSkipping,
-    /// The same, where the positions of the records are given.
+    /// The same, with the positions of the records given.
     Placed,
 }
 
-/// What the plain scan found.
+/// The result of the plain scan.
 struct Plain {
     steps: Vec<Step>,
     positions: PositionList,
     damage: Vec<Damage>,
-    /// The scan gave up: a failing read, a limit, a transformer it does not know.
+    /// The scan failed: a failing read, a limit, an unknown transformer.
     gave_up: bool,
 }
 
@@ -318,7 +320,7 @@ impl Plain {
         self.steps.iter().filter(|step| step.record().is_some()).cloned().collect()
     }
 
-    /// Holds a road against the plain scan.
+    /// Checks a road against the plain scan.
     fn check(&self, kind: Kind, walked: &Walked) -> std::result::Result<(), String> {
         let steps = match walked {
             Ok(steps) => steps,
@@ -331,7 +333,7 @@ impl Plain {
                 return if may_fail { Ok(()) } else { Err(told()) };
             }
         };
-        // The error that ended the plain scan ends the others, too.
+        // The error that ended the plain scan also ends the others.
         let last = self.steps.last().filter(|_| self.gave_up).cloned();
         let expected = match kind {
             Kind::InOrder => self.steps.clone(),
@@ -341,8 +343,8 @@ impl Plain {
                 let expected = self.records();
                 let found: Vec<Step> = steps.iter().filter(|step| step.record().is_some()).cloned().collect();
                 no_broken_promise(steps)?;
-                // Not all numbers were asked for where a file claims many more records than it has, and
-                // a scan that gave up did not see all.
+                // If a file claims many more records than it has, not all numbers were requested. A
+                // scan that failed did not see all records.
                 let common = match (steps.len() as u64 >= expected.len() as u64 + CLAIMED, self.gave_up) {
                     (_, true) => found.len().min(expected.len()),
                     (true, _) => found.len(),
@@ -384,7 +386,7 @@ fn equal(expected: &Walked, found: &Walked) -> std::result::Result<(), String> {
     }
 }
 
-/// Bytes in memory that give themselves out as a file, mapped or not.
+/// Bytes in memory that pose as a file, mapped or not.
 #[derive(Debug)]
 struct Disguised {
     inner: MemorySource,

@@ -1,4 +1,4 @@
-//! The roads themselves: each gives a step for every record, or every number.
+//! The roads themselves: each gives one step per record, or per number.
 
 use super::{CLAIMED, Kind, Plain, Step, Walked};
 use crate::base::{Batch, Error, ErrorKind, Result};
@@ -11,18 +11,18 @@ use crate::tasks::verify::verify_in_segments;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Sizes of the parts that several threads take, so that small files have many. The library's own are
-/// megabytes.
+/// Sizes of the parts for several threads, so that small files have many. The library's own parts
+/// are megabytes.
 const PARTS: [u64; 2] = [256, 40_000];
 
-/// Threads on the roads that use some.
+/// Number of threads on the roads that use them.
 const THREADS: usize = 3;
 
 /// A way to read a file.
 pub(super) struct Road {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// It has threads of its own.
+    /// Whether it uses threads.
     pub(super) threads: bool,
     pub(super) walk: fn(&Subject<'_>) -> Walked,
 }
@@ -35,7 +35,7 @@ const fn road_with_threads(name: &'static str, kind: Kind, walk: fn(&Subject<'_>
     Road { name, kind, threads: true, walk }
 }
 
-/// All ways there are. The first of each kind by number is what the others of that kind are held to.
+/// All ways. The first of each kind by number is the reference for the others of that kind.
 pub(super) const ROADS: &[Road] = &[
     road("scan", Kind::InOrder, |on| on.scan(true, |window| window, events)),
     road("scan without notices", Kind::InOrder, |on| on.scan(false, |window| window, events)),
@@ -76,13 +76,13 @@ pub(super) const ROADS: &[Road] = &[
     road("batches at given positions", Kind::Placed, |on| on.placed(|data, all| batches(data, all, 1))),
 ];
 
-/// What a road is walked over.
+/// What a road is taken over.
 pub(super) struct Subject<'a> {
     pub(super) format: &'static dyn Format,
     pub(super) source: &'a Arc<dyn Source>,
     pub(super) options: &'a OpenOptions,
     pub(super) plain: &'a Plain,
-    /// A companion file says where the records are.
+    /// Whether a companion file says where the records are.
     pub(super) indexed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Subject<'_> {
     ) -> Walked {
         let options = self.options.clone().with_notices(notices);
         let scan = self.format.scan(look(Window::new(self.source.clone())), &options);
-        // The plain scan gives up where it cannot begin.
+        // The plain scan fails if it cannot begin.
         Ok(scan.map_or_else(|error| vec![error.into()], |scan| take(scan, self.source.name())))
     }
 
@@ -122,7 +122,7 @@ impl Subject<'_> {
         let report = match verify_in_segments(self.source, self.format, &options, part, &mut |_| {}) {
             Ok(report) => report,
             Err(error) => {
-                // The damage before it is not told.
+                // The damage before it is not reported.
                 let told = self.plain.steps.iter().filter(|step| step.record().is_none());
                 let before = told.take(self.plain.damage.len()).cloned();
                 return Ok(before.chain([error.into()]).collect());
@@ -164,7 +164,7 @@ impl Subject<'_> {
         Ok(steps)
     }
 
-    /// The first of the good records that is not where, or what, the plain scan says.
+    /// The first good record that differs from the plain scan in position or content.
     fn misplaced(&self, dataset: &Dataset, numbers: &[u64], steps: &[Step]) -> Option<Step> {
         let records = self.plain.records();
         let good = numbers.iter().zip(steps).filter(|(_, step)| step.record().is_some());
@@ -176,7 +176,7 @@ impl Subject<'_> {
             let expected = if self.indexed { self.plain.positions.index_of(found) } else { Some(nth) };
             let at = expected.and_then(|record| self.plain.positions.get(record));
             let record = expected.and_then(|record| records.get(usize::try_from(record).ok()?));
-            // Where a scan gave up, there are records that it did not see.
+            // If the plain scan failed, there are records that it did not see.
             if (at, record) != (Some(found), Some(step)) && !(at.is_none() && self.plain.gave_up) {
                 let promise = format!("record {number} at {found:?} is not the plain scan's at {at:?}");
                 return Some(Step::broken(&promise));
@@ -193,7 +193,7 @@ pub(super) fn events(mut scan: Box<dyn Scan>, name: &str) -> Vec<Step> {
     steps
 }
 
-/// The steps of a scan that fills batches as far as it can.
+/// The steps of a scan that fills batches as far as possible.
 fn filled(mut scan: Box<dyn Scan>, name: &str) -> Vec<Step> {
     let (mut steps, mut batch) = (Vec::new(), Batch::new());
     loop {
@@ -211,7 +211,7 @@ fn filled(mut scan: Box<dyn Scan>, name: &str) -> Vec<Step> {
     }
 }
 
-/// Takes one event; false at the end.
+/// Takes one event; returns false at the end.
 fn next_event(scan: &mut dyn Scan, name: &str, steps: &mut Vec<Step>) -> bool {
     match scan.next_event() {
         Ok(Event::Record(record)) => steps.push(Step::Record(Bytes::copy_from_slice(record.data))),
@@ -236,7 +236,7 @@ fn in_batches(mut records: Records, count: usize, bytes: usize) -> Vec<Step> {
     steps
 }
 
-/// Fills one batch; false at the end.
+/// Fills one batch; returns false at the end.
 fn fill(records: &mut Records, batch: &mut Batch, count: usize, bytes: usize, steps: &mut Vec<Step>) -> bool {
     match records.fill(batch, count, bytes) {
         Ok(()) => steps.extend(batch.iter().map(|record| Step::Record(Bytes::copy_from_slice(record)))),
@@ -316,7 +316,7 @@ fn lent_by_number(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
     together(numbers, |numbers| dataset.lend(numbers))
 }
 
-/// Each record by the two steps that a reader does for a batch, and the batch of the reader alone.
+/// Each record in the two steps that a reader uses for a batch, and the batch of the reader alone.
 fn decoded(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
     let Some(reader) = dataset.readers().next() else { return Vec::new() };
     together(numbers, |numbers| {
@@ -349,14 +349,14 @@ fn loaded(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
         let (batch, _) = load(numbers, OnError::Raise)?;
         Ok(batch.iter().flat_map(|batch| batch.records.iter().map(Bytes::copy_from_slice)).collect())
     });
-    // What is skipped is what fails by itself.
+    // Exactly the records that fail on their own are skipped.
     let failed = steps.iter().filter(|step| step.record().is_none()).count() as u64;
     let good = steps.iter().filter_map(Step::record).map(|record| &record[..]);
     match load(numbers, OnError::Skip) {
         Ok((None, _)) if numbers.is_empty() => steps,
         Ok((Some(batch), skipped)) if skipped == failed && batch.records.iter().eq(good) => steps,
         Ok(_) => vec![Step::broken("a loader that skips gives other records")],
-        // A batch without a good record fails as its first does.
+        // A batch without a good record fails like its first record.
         Err(error) => match Step::from(error) {
             step if failed == numbers.len() as u64 && steps.first() == Some(&step) => steps,
             step => vec![step],
@@ -364,8 +364,8 @@ fn loaded(dataset: &Arc<Dataset>, numbers: &[u64]) -> Vec<Step> {
     }
 }
 
-/// One step for each number: all in one batch, out of order and with repeats; if that fails, each by
-/// itself and then the good ones in one batch.
+/// One step per number: all in one batch, out of order and with repeats; if that fails, each alone
+/// and then the good ones in one batch.
 fn together(numbers: &[u64], mut read: impl FnMut(&[u64]) -> Result<Vec<Bytes>>) -> Vec<Step> {
     let failed = match in_one_batch(numbers, &mut read) {
         Ok(steps) => return steps,

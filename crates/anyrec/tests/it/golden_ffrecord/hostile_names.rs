@@ -361,7 +361,7 @@ fn names_that_become_one_and_samples_used_twice_are_refused() {
     assert!(error.message().contains("both become \"a%2fb\""), "{error}");
     let shared = [b"}(", &text(b"a")[..], b"K\0", &text(b"b"), b"K\0u"].concat();
     let error = packed(1, &shared).unpack(&scene.target(), &escape).unwrap_err();
-    assert!(error.message().contains("\"b\" is sample 0, as another file is"), "{error}");
+    assert!(error.message().contains("\"b\" is sample 0, which belongs to another file"), "{error}");
     for sample in [1, 9] {
         let missing = [b"}", &text(b"a")[..], b"K", &[sample], b"s"].concat();
         let error = try_packed(1, &missing).unwrap_err();

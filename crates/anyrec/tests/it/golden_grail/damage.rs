@@ -157,7 +157,7 @@ fn a_bad_chunk_costs_its_block_and_no_other() {
     let found = damages(&seen);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].begin, found[0].end, found[0].record), (6 * CHUNK as u64, 10 * CHUNK as u64, 3));
-    assert!(found[0].reason.starts_with("chunk checksum does not hold: expected "), "{}", found[0].reason);
+    assert!(found[0].reason.starts_with("chunk checksum does not match: expected "), "{}", found[0].reason);
 
     // And in the middle of the file.
     let mut data = golden("v2_large.grail-rio");

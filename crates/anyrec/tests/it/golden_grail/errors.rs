@@ -203,6 +203,6 @@ fn a_writer_that_failed_says_so_from_then_on() {
     writer.append(b"item").unwrap();
     writer.flush().and_then(|()| writer.wait()).unwrap_err();
     let error = writer.append(b"item").unwrap_err();
-    assert!(error.message().contains("failed before: flate has levels"), "{error}");
+    assert!(error.message().contains("failed earlier: flate has levels"), "{error}");
     assert!(writer.finish().is_err());
 }

@@ -209,7 +209,7 @@ fn an_encrypted_file_needs_the_right_key_and_unchanged_blocks() {
         .set(grail::OpenOptions::default().with_registry(Registry::default().with_key("the key", [2; 32])));
     let seen = scan("secret", &data, &reading);
     assert!(records(&seen).is_empty());
-    assert!(damages(&seen)[0].reason.contains("decryption fails"), "{:?}", damages(&seen));
+    assert!(damages(&seen)[0].reason.contains("decryption failed"), "{:?}", damages(&seen));
     reading
         .set(grail::OpenOptions::default().with_registry(Registry::default().with_key("the key", [1; 32])));
     assert_eq!(records(&scan("secret", &data, &reading)), [b"secret", b"secret"]);

@@ -168,7 +168,7 @@ fn repeated_keys_and_text_keys_are_reported() {
     let pair = Pair::new(&three(), "0\t0\nx\t12\n0\t24\n");
     let notices = pair.notices();
     assert_eq!(notices[0], "index file x.idx: keys are read as text, as line 2 has key \"x\"");
-    assert_eq!(notices[1], "index file x.idx: 1 keys occur again; the last line of a key counts");
+    assert_eq!(notices[1], "index file x.idx: 1 keys are repeated; the last line for a key is used");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn expected_notices(name: &str) -> Vec<(u64, &'static str)> {
         "cflag 7" => vec![(0, RESERVED), (12, WHOLE_INSIDE)],
         "two starts" => vec![(12, "a first part (cflag 1) inside a split record, read as a middle part")],
         "part length not multiple of 4" => vec![
-            (0, "a part that is not the last has a length that is no multiple of 4"),
+            (0, "a part that is not the last has a length that is not a multiple of 4"),
             (11, "padding bytes are not zero (2 times in record 0)"),
         ],
         "record holding raw aligned magic (foreign writer)" => vec![(

@@ -133,7 +133,7 @@ fn a_state_of_other_data_or_another_order_is_refused() {
     let error = loader.resume(&state(11, Shuffle::Full)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the state does not fit this data: expected 11 records shuffled, found 10 records shuffled, after 4 samples"
+        "the state does not match this data: expected 11 records shuffled, found 10 records shuffled, after 4 samples"
     );
     assert!(loader.resume(&state(10, Shuffle::None)).is_err());
     loader.resume(&state(10, Shuffle::Full)).unwrap();

@@ -1,11 +1,11 @@
-//! Packed folders: a whole directory tree in one file.
+//! Packed folders: a directory tree in one file.
 //!
-//! Every file of the tree is a sample, in depth-first order. The last sample is the tree itself:
-//! nine bytes that mark it, then a Python pickle that maps names to sample numbers or to further
-//! such maps. The pickle is untrusted input and is read by a parser that knows trees only.
+//! Every file of the tree is a sample, in depth-first order. The last sample is the tree itself: a
+//! nine-byte marker, then a Python pickle that maps names to sample numbers or to nested maps. The
+//! pickle is untrusted input; its parser accepts trees only.
 //!
-//! Names are bytes here, as file systems have them. Python's strings for names that are not UTF-8
-//! (lone surrogates) are turned into those bytes and back.
+//! Names are bytes here, as in file systems. Python strings for names that are not UTF-8 (lone
+//! surrogates) are converted to those bytes and back.
 
 mod pack;
 mod unpack;
@@ -26,10 +26,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a tree's sample begins with.
+/// The marker at the start of a tree's sample.
 const MARKER: &[u8] = b"piouhjgbr";
 
-/// What [`PackedFolder::list`] tells.
+/// What [`PackedFolder::list`] lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -37,7 +37,7 @@ pub struct ListOptions {
     pub files: bool,
     /// Folders (default true).
     pub folders: bool,
-    /// What is in the folders too (default false).
+    /// The contents of subfolders too (default false).
     pub recursive: bool,
 }
 
@@ -49,8 +49,8 @@ impl Default for ListOptions {
 
 /// A view of a packed folder.
 ///
-/// Paths are relative, with `/` between the names; `""` and `"."` are the folder itself, empty
-/// and `.` parts are ignored. Absolute paths and `..` lead nowhere.
+/// Paths are relative and separated by `/`. `""` and `"."` are the folder itself; empty and `.`
+/// components are ignored. Absolute paths and `..` match nothing.
 ///
 /// ```
 /// use anyrec::format::ffrecord::{PackedFolder, packed_folder::pack_folder};
@@ -81,8 +81,8 @@ impl PackedFolder {
     /// Opens a packed folder.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) where the file is no packed folder,
-    /// [`Corrupt`](ErrorKind::Corrupt) where its tree is refused; or as [`Reader::open`].
+    /// [`Invalid`](ErrorKind::Invalid) if the file is not a packed folder,
+    /// [`Corrupt`](ErrorKind::Corrupt) if its tree is rejected; otherwise same as [`Reader::open`].
     pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         Self::from_reader(Reader::open(source, options)?)
     }
@@ -90,7 +90,7 @@ impl PackedFolder {
     /// The packed folder in an open file.
     ///
     /// # Errors
-    /// As [`PackedFolder::open`].
+    /// Same as [`PackedFolder::open`].
     pub fn from_reader(reader: Reader) -> Result<Self> {
         let name = reader.source().name().to_owned();
         let not_packed = || Error::invalid("is not a packed folder").in_file(name.clone());
@@ -98,8 +98,8 @@ impl PackedFolder {
         let sample = reader.read(last)?;
         let pickle = tree_of(&sample).ok_or_else(not_packed)?;
         let tree = tree_pickle::read(pickle).map_err(|error| error.in_file(name.clone()).in_record(last))?;
-        // A tree whose files are not all there belongs to a file that had more samples: it would
-        // give one file's content for another's.
+        // A tree that names missing files belongs to a file with more samples. It would return one
+        // file's content for another's.
         if let Some(missing) = tree.samples().find(|&sample| sample >= last) {
             return Err(Error::corrupt(format!(
                 "the tree names sample {missing}, but there are {last} files"
@@ -124,8 +124,8 @@ impl PackedFolder {
     /// The content of a file.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange) where nothing has the path,
-    /// [`Invalid`](ErrorKind::Invalid) where a folder has it; or as reading a sample.
+    /// [`OutOfRange`](ErrorKind::OutOfRange) if the path does not exist,
+    /// [`Invalid`](ErrorKind::Invalid) if it is a folder; otherwise the errors of reading a sample.
     pub fn read_one(&self, path: impl AsRef<[u8]>) -> Result<Bytes> {
         self.reader.read(self.sample(path.as_ref())?)
     }
@@ -133,17 +133,17 @@ impl PackedFolder {
     /// The samples that hold these files, for a batched read of [`reader`](PackedFolder::reader).
     ///
     /// # Errors
-    /// As [`PackedFolder::read_one`].
+    /// Same as [`PackedFolder::read_one`].
     pub fn samples(&self, paths: &[impl AsRef<[u8]>]) -> Result<Vec<u64>> {
         paths.iter().map(|path| self.sample(path.as_ref())).collect()
     }
 
-    /// Paths of what a folder holds, relative to it and in stored order; each folder comes before
-    /// what it holds.
+    /// Paths of a folder's contents, relative to it and in stored order; each folder comes before
+    /// its contents.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange) where nothing has the path,
-    /// [`Invalid`](ErrorKind::Invalid) where a file has it.
+    /// [`OutOfRange`](ErrorKind::OutOfRange) if the path does not exist,
+    /// [`Invalid`](ErrorKind::Invalid) if it is a file.
     pub fn list(&self, path: impl AsRef<[u8]>, options: &ListOptions) -> Result<Vec<BString>> {
         let path = path.as_ref();
         let folder = match self.find(path) {
@@ -172,8 +172,8 @@ impl PackedFolder {
         Ok(paths)
     }
 
-    /// All files and folders below this one, in order: their paths, and the number of a file's
-    /// sample.
+    /// All files and folders below this one, in order: their paths, and the sample number of each
+    /// file.
     pub fn entries(&self) -> Vec<(BString, Option<u64>)> {
         let mut entries = Vec::new();
         let mut walk = self.tree.walk(self.tree.root());
@@ -187,17 +187,17 @@ impl PackedFolder {
         entries
     }
 
-    /// Whether a file or folder has the path.
+    /// Whether the path exists.
     pub fn exists(&self, path: impl AsRef<[u8]>) -> bool {
         self.find(path.as_ref()).is_some()
     }
 
-    /// Whether a file has the path.
+    /// Whether the path is a file.
     pub fn is_file(&self, path: impl AsRef<[u8]>) -> bool {
         matches!(self.find(path.as_ref()), Some(Node::File(_)))
     }
 
-    /// Whether a folder has the path.
+    /// Whether the path is a folder.
     pub fn is_folder(&self, path: impl AsRef<[u8]>) -> bool {
         matches!(self.find(path.as_ref()), Some(Node::Folder(_)))
     }
@@ -205,7 +205,7 @@ impl PackedFolder {
     /// Number of the sample that holds a file.
     ///
     /// # Errors
-    /// As [`PackedFolder::read_one`].
+    /// Same as [`PackedFolder::read_one`].
     pub fn sample(&self, path: &[u8]) -> Result<u64> {
         match self.find(path) {
             Some(Node::File(sample)) => Ok(sample),
@@ -240,7 +240,7 @@ fn shown_bytes(path: &[u8]) -> String {
     shown(Path::new(OsStr::from_bytes(path)))
 }
 
-/// The names that a path is made of; `None` where it can lead nowhere.
+/// The components of a path; `None` if it cannot match anything.
 fn names(path: &[u8]) -> Option<Vec<&[u8]>> {
     if path.starts_with(b"/") {
         return None;
@@ -262,10 +262,10 @@ fn sample_of(tree: &Tree) -> Result<Vec<u8>> {
     Ok(sample)
 }
 
-/// Rewrites the tree of a packed folder that has lost samples: `kept` are the numbers of the
-/// samples that are still there, in their new order. Files whose sample is gone are left out, the
-/// others get their new numbers; folders stay, even if they become empty. `None` where the sample
-/// is no tree.
+/// Rewrites the tree of a packed folder that lost samples. `kept` lists the numbers of the
+/// remaining samples, in their new order. Files whose sample is gone are removed, and the others
+/// are renumbered; folders stay, even if they become empty. Returns `None` if the sample is not a
+/// tree.
 ///
 /// ```
 /// use anyrec::format::ffrecord::packed_folder::retree;
@@ -278,7 +278,7 @@ fn sample_of(tree: &Tree) -> Result<Vec<u8>> {
 /// ```
 ///
 /// # Errors
-/// [`Corrupt`](ErrorKind::Corrupt) where the tree is refused.
+/// [`Corrupt`](ErrorKind::Corrupt) if the tree is rejected.
 pub fn retree(tree_sample: &[u8], kept: &[u64]) -> Result<Option<Vec<u8>>> {
     let Some(pickle) = tree_of(tree_sample) else {
         return Ok(None);

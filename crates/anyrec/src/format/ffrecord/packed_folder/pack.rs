@@ -1,4 +1,4 @@
-//! Packing a directory tree into a file.
+//! Packs a directory tree into a file.
 
 use super::super::python_text;
 use super::super::tree::{FolderId, Node, Tree, TreeBuilder};
@@ -13,14 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Packs a folder into a new file, as the original's `pack_folder` under Python 3.11 does, byte
-/// for byte. Names are sorted by code point, links are followed, empty folders are kept. Files
-/// are copied piece by piece, so memory holds the tree and no file. `progress` is told how many of
-/// the files' bytes, [`folder_size`] in all, were copied.
+/// Packs a folder into a new file, byte for byte as the original's `pack_folder` does under Python
+/// 3.11. Names are sorted by code point, links are followed, and empty folders are kept. Files are
+/// copied in pieces, so that only the tree is held in memory. `progress` receives the number of
+/// bytes copied so far, out of [`folder_size`].
 ///
 /// # Errors
-/// A link that leads back to a folder around it, something that is neither file nor folder, or
-/// what the system says; or as [`Writer::create`]. Then the file does not appear.
+/// A link to an enclosing folder, something that is neither a file nor a folder, or the operating
+/// system's error; otherwise same as [`Writer::create`]. On error, the file is not published.
 pub fn pack_folder(
     folder: &Path,
     file: &Path,
@@ -47,18 +47,18 @@ pub fn pack_folder(
     writer.finish()
 }
 
-/// How many bytes the files below a folder have together, as [`pack_folder`] would pack them.
+/// The total size of the files below a folder, as [`pack_folder`] would pack them.
 ///
 /// # Errors
-/// As [`pack_folder`], before it begins to write.
+/// Same as [`pack_folder`] before it begins to write.
 pub fn folder_size(folder: &Path) -> Result<u64> {
     collect(folder).map(|collected| collected.bytes)
 }
 
-/// A file's content that tells how much of it was read.
+/// A file's content that reports how much of it was read.
 struct Telling<'a> {
     content: File,
-    /// Bytes read, of all files so far.
+    /// Bytes read so far, over all files.
     reached: &'a mut u64,
     progress: &'a mut dyn FnMut(u64),
 }
@@ -76,9 +76,9 @@ impl Read for Telling<'_> {
 struct Open {
     path: PathBuf,
     folder: FolderId,
-    /// Device and inode, by which a loop is recognised.
+    /// Device and inode, used to detect loops.
     identity: (u64, u64),
-    /// Names to come, the last one first.
+    /// Remaining names, the last one first.
     names: Vec<OsString>,
 }
 
@@ -94,13 +94,13 @@ impl Open {
     }
 }
 
-/// What is below a folder.
+/// The contents of a folder, recursively.
 struct Collected {
     /// The names, with the files numbered in order.
     tree: Tree,
-    /// How many files there are.
+    /// Number of files.
     count: u64,
-    /// Their bytes together.
+    /// Their total size in bytes.
     bytes: u64,
 }
 
@@ -123,7 +123,7 @@ fn collect(folder: &Path) -> Result<Collected> {
             let identity = (metadata.dev(), metadata.ino());
             if open.iter().any(|around| around.identity == identity) {
                 return Err(
-                    Error::invalid("is a link to a folder around it, a loop without end").in_file(shown())
+                    Error::invalid("is a link to an enclosing folder, an endless loop").in_file(shown())
                 );
             }
             let child = builder.folder()?;

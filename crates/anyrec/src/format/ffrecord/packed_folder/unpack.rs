@@ -1,9 +1,9 @@
-//! Unpacking a packed folder into a real one.
+//! Unpacks a packed folder into a real one.
 //!
-//! Everything that can be known beforehand is checked before anything is written: that every name
-//! may become a file's, that no two become the same, that nothing in the target has such a name
-//! already, that every file has a sample of its own. What happens then goes through
-//! [`UnpackFolder`], which makes new files in new folders only and follows no links.
+//! Everything that can be checked in advance is checked before anything is written: every name is a
+//! valid file name, no two names become the same, no name exists in the target yet, and every file
+//! has a sample of its own. The writing goes through [`UnpackFolder`], which only creates new files
+//! in new folders and follows no links.
 
 use super::super::tree::{FolderId, Node};
 use super::PackedFolder;
@@ -15,13 +15,13 @@ use bstr::BStr;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// How a packed folder is unpacked.
+/// How to unpack a packed folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnpackOptions {
-    /// What happens to names that may not become names of files (default: they are an error).
+    /// What to do with names that cannot be file names (default: report an error).
     pub bad_names: BadNames,
-    /// Damaged files are left out instead of being an error (default false).
+    /// Skip damaged files instead of failing (default false).
     pub skip_damage: bool,
 }
 
@@ -29,22 +29,22 @@ pub struct UnpackOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unpacked {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Folders, the target not counted.
+    /// Number of folders, not counting the target.
     pub folders: u64,
-    /// Bytes in the files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// Damaged files that were left out.
+    /// Number of damaged files that were skipped.
     pub damaged: u64,
-    /// Names that were escaped, files that were left out.
+    /// Escaped names and skipped files.
     pub notices: Vec<Notice>,
 }
 
 impl PackedFolder {
-    /// Unpacks everything into a folder, which is made if it is not there. Names come from the
-    /// file and are not trusted: nothing is made outside the folder, and nothing that exists is
-    /// overwritten. Files get the usual permissions.
+    /// Unpacks everything into a folder, which is created if it does not exist. The names come from
+    /// the file and are not trusted: nothing is created outside the folder, and nothing that exists
+    /// is overwritten. Files get default permissions.
     ///
     /// ```
     /// # use anyrec::format::ffrecord::{PackedFolder, Writer};
@@ -66,10 +66,10 @@ impl PackedFolder {
     /// ```
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for names that are refused, [`Exists`](ErrorKind::Exists)
-    /// where something has a name already, [`Corrupt`](ErrorKind::Corrupt) for damaged files; or
-    /// what the system says. Only the last two can happen after the first file was written; what
-    /// was written by then stays.
+    /// [`Invalid`](ErrorKind::Invalid) for rejected names, [`Exists`](ErrorKind::Exists) if a name
+    /// already exists, [`Corrupt`](ErrorKind::Corrupt) for damaged files, or the operating system's
+    /// error. Only the last two can occur after the first file was written. Files written before
+    /// the error remain.
     pub fn unpack(&self, folder: &Path, options: &UnpackOptions) -> Result<Unpacked> {
         let mut unpacked = Unpacked::default();
         let folders = self.plan(options, &mut unpacked)?;
@@ -77,7 +77,7 @@ impl PackedFolder {
         for (name, _) in self.tree.children(self.tree.root()) {
             let name = self.safe(name, options)?;
             if target.has(&name)? {
-                return Err(Error::new(ErrorKind::Exists, format!("{:?} exists already", BStr::new(&name)))
+                return Err(Error::new(ErrorKind::Exists, format!("{:?} already exists", BStr::new(&name)))
                     .in_file(folder)
                     .with_hint("unpack into an empty folder"));
             }
@@ -88,8 +88,7 @@ impl PackedFolder {
         Ok(unpacked)
     }
 
-    /// All folders of the tree, each after the one that holds it, once every name and every
-    /// number was looked at.
+    /// All folders of the tree, each after its parent. Checks every name and every sample number.
     fn plan(&self, options: &UnpackOptions, unpacked: &mut Unpacked) -> Result<Vec<Planned>> {
         let refused = |message: String| Error::invalid(message).in_file(self.reader.source().name());
         let mut folders = vec![Planned { folder: self.tree.root(), parent: 0, at: 0 }];
@@ -109,10 +108,10 @@ impl PackedFolder {
                 }
                 match node {
                     Node::Folder(folder) => folders.push(Planned { folder, parent: next, at }),
-                    // Otherwise a small file could be made to fill the disk.
+                    // Otherwise a small file could fill the disk.
                     Node::File(sample) if !seen.insert(sample) => {
                         return Err(refused(format!(
-                            "the file {name:?} is sample {sample}, as another file is"
+                            "the file {name:?} is sample {sample}, which belongs to another file"
                         )));
                     }
                     Node::File(_) => {}
@@ -131,7 +130,7 @@ impl PackedFolder {
         })
     }
 
-    /// Makes the files and folders of one folder.
+    /// Creates the files and folders of one folder.
     fn fill(
         &self,
         target: &UnpackFolder,
@@ -169,8 +168,8 @@ impl PackedFolder {
         Ok(())
     }
 
-    /// Opens a folder made before, name by name from the target: a path in one piece could be
-    /// led astray by a link, and holding every folder on the way open takes too many descriptors.
+    /// Opens a folder created earlier, one name at a time from the target. A link could redirect a
+    /// full path, and keeping every folder open would need too many descriptors.
     fn enter(
         &self,
         target: &UnpackFolder,
@@ -194,12 +193,12 @@ impl PackedFolder {
     }
 }
 
-/// A folder to be made.
+/// A folder to create.
 #[derive(Debug)]
 struct Planned {
     folder: FolderId,
-    /// The folder that holds it, as a place in the plan.
+    /// The index of the parent folder in the plan.
     parent: usize,
-    /// Which of that folder's entries it is.
+    /// The index among the parent's entries.
     at: usize,
 }

@@ -1,10 +1,10 @@
 //! The pickle that holds a packed folder's tree.
 //!
-//! A pickle is a program for a small machine, and a general unpickler lets that program call any
-//! function there is. [`read`] knows only what a tree needs: `dict` and `OrderedDict` of strings
-//! to numbers or further such dictionaries. Anything else is refused with its reason, and nothing
-//! is ever called. [`write`] makes the pickle that Python 3.11 makes of the same tree, byte for
-//! byte, which every version of the original reads.
+//! A pickle is a program for a small virtual machine, and a general unpickler lets that program
+//! call any function. [`read`] supports only what a tree needs: `dict` and `OrderedDict` that map
+//! strings to numbers or to nested dictionaries. Anything else is rejected with a reason, and
+//! nothing is ever called. [`write`] produces the same bytes as Python 3.11 for the same tree,
+//! which every version of the original reads.
 
 mod read;
 #[cfg(test)]
@@ -14,7 +14,7 @@ mod write;
 pub(super) use read::read;
 pub(super) use write::write;
 
-/// Opcodes of the pickle machine that trees are made of.
+/// The opcodes of the pickle machine that trees use.
 mod opcode {
     pub(super) const MARK: u8 = b'(';
     pub(super) const STOP: u8 = b'.';

@@ -1,19 +1,19 @@
-//! Reading a tree, and nothing but a tree, from a pickle.
+//! Reads a tree, and only a tree, from a pickle.
 //!
-//! The machine has a stack, marks in it, and a memo of numbered values. Each opcode takes at
-//! least one byte of the pickle and does a bounded amount of work, no value is ever copied, and
-//! slots of the memo are numbered below the pickle's length: so time and memory grow in
-//! proportion to the pickle, whatever it says.
+//! The machine has a stack, marks in it, and a memo of numbered values. Each opcode takes at least
+//! one byte of the pickle and does a bounded amount of work, no value is ever copied, and memo
+//! slots are numbered below the pickle's length. Time and memory are therefore proportional to the
+//! pickle's size, whatever it contains.
 
 use super::super::python_text;
 use super::super::tree::{FolderId, NameId, Node, Tree, TreeBuilder, refusal};
 use super::opcode;
 use crate::base::{Error, Result};
 
-/// Highest pickle protocol there is.
+/// The highest pickle protocol.
 const HIGHEST_PROTOCOL: u8 = 5;
 
-/// Values on the stack at once. Python stacks at most 1000 entries of each open folder.
+/// Maximum number of values on the stack. Python stacks at most 1000 entries of each open folder.
 const MAX_STACK: usize = 1 << 22;
 
 /// A value of the machine.
@@ -39,7 +39,7 @@ impl Value {
     }
 }
 
-/// The tree in a pickle. What follows its end is ignored, as Python does.
+/// Parses the tree in a pickle. Anything after its end is ignored, as in Python.
 ///
 /// # Errors
 /// [`Corrupt`](crate::ErrorKind::Corrupt) with the reason for anything that is not a tree.
@@ -57,15 +57,15 @@ pub(in super::super) fn read(pickle: &[u8]) -> Result<Tree> {
     machine.tree.finish(root)
 }
 
-/// What a step of the machine gives.
+/// The result of a step of the machine.
 type Step<T> = std::result::Result<T, Refusal>;
 
-/// Why a pickle is refused.
+/// Why a pickle is rejected.
 #[derive(Debug)]
 enum Refusal {
-    /// A sentence of the machine's, which gets the place.
+    /// A sentence; the position is added later.
     Reason(String),
-    /// What the tree says.
+    /// An error of the tree.
     Tree(Error),
 }
 
@@ -92,14 +92,14 @@ struct Machine<'a> {
     pickle: &'a [u8],
     at: usize,
     stack: Vec<Value>,
-    /// Heights of the stack at which a mark stands.
+    /// Stack heights of the marks.
     marks: Vec<usize>,
     memo: Vec<Option<Value>>,
     tree: TreeBuilder,
 }
 
 impl<'a> Machine<'a> {
-    /// Runs to the end; `opcode_at` follows along for messages.
+    /// Runs to the end. `opcode_at` is kept up to date for messages.
     fn run(&mut self, opcode_at: &mut usize) -> Step<FolderId> {
         loop {
             *opcode_at = self.at;
@@ -124,7 +124,7 @@ impl<'a> Machine<'a> {
                 [version] if version > HIGHEST_PROTOCOL => {
                     return refuse(format!("pickle protocol {version} does not exist"));
                 }
-                _ if self.at != 2 => return refuse("PROTO stands elsewhere than at the beginning"),
+                _ if self.at != 2 => return refuse("PROTO is not at the beginning"),
                 _ => {}
             },
             opcode::FRAME => {
@@ -241,7 +241,7 @@ impl<'a> Machine<'a> {
                 let slot = u32::from_le_bytes(self.array()?);
                 self.get(i128::from(slot))?;
             }
-            other => return refuse(format!("opcode {} has no place in a tree", describe(other))),
+            other => return refuse(format!("opcode {} is not allowed in a tree", describe(other))),
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
                 self.at += taken.len();
                 Ok(taken)
             }
-            None => refuse(format!("it ends within {count} bytes that it promises")),
+            None => refuse(format!("it ends within the {count} bytes it declares")),
         }
     }
 
@@ -283,11 +283,11 @@ impl<'a> Machine<'a> {
     fn decimal(&mut self, opcode: &str) -> Step<i128> {
         let line = self.line()?;
         let digits = line.strip_prefix(b"-").unwrap_or(line);
-        // Python's way to say False and True in protocol 0.
+        // Python's False and True in protocol 0.
         if opcode == "INT" && (line == b"00" || line == b"01") {
             return refuse("a truth value is not a sample number");
         }
-        // 20 digits hold any sample number there can be.
+        // 20 digits are enough for any sample number.
         if digits.is_empty() || digits.len() > 20 || !digits.iter().all(u8::is_ascii_digit) {
             return refuse(format!("{opcode} of something that is not a decimal number"));
         }
@@ -295,12 +295,12 @@ impl<'a> Machine<'a> {
         Ok(if digits.len() < line.len() { -number } else { number })
     }
 
-    /// A little-endian two's complement number with its length before it.
+    /// A little-endian two's complement number, preceded by its length.
     fn long(&mut self) -> Step<i128> {
         let length = u8::from_le_bytes(self.array()?);
         let bytes = self.take(u64::from(length))?;
         if bytes.len() > 9 {
-            return refuse(format!("a number of {length} bytes is no sample number"));
+            return refuse(format!("a number of {length} bytes is not a sample number"));
         }
         let sign = if bytes.last().is_some_and(|last| *last >= 0x80) { 0xff } else { 0 };
         let mut wide = [sign; 16];
@@ -312,7 +312,7 @@ impl<'a> Machine<'a> {
 
     fn pop(&mut self) -> Step<Value> {
         if self.marks.last().is_some_and(|&mark| mark >= self.stack.len()) {
-            return refuse("a mark stands where a value is needed");
+            return refuse("found a mark where a value is needed");
         }
         match self.stack.pop() {
             Some(value) => Ok(value),
@@ -320,7 +320,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes the newest mark and what stands above it.
+    /// Pops the newest mark and the values above it.
     fn above_mark(&mut self) -> Step<std::vec::Drain<'_, Value>> {
         match self.marks.pop() {
             Some(mark) if mark <= self.stack.len() => Ok(self.stack.drain(mark..)),
@@ -331,7 +331,7 @@ impl<'a> Machine<'a> {
     fn top_folder(&self, opcode: &str) -> Step<FolderId> {
         match self.stack.last() {
             _ if self.marks.last().is_some_and(|&mark| mark >= self.stack.len()) => {
-                refuse("a mark stands where a value is needed")
+                refuse("found a mark where a value is needed")
             }
             Some(Value::Folder(folder)) => Ok(*folder),
             Some(other) => refuse(format!("{opcode} into {}", other.kind())),
@@ -342,7 +342,7 @@ impl<'a> Machine<'a> {
     fn push_number(&mut self, number: i128) -> Step<()> {
         match u64::try_from(number) {
             Ok(number) => self.stack.push(Value::Number(number)),
-            Err(_) => return refuse(format!("{number} is no sample number")),
+            Err(_) => return refuse(format!("{number} is not a sample number")),
         }
         Ok(())
     }
@@ -373,7 +373,7 @@ impl<'a> Machine<'a> {
         refuse(format!("it asks for {name:?} of {module:?}, and only OrderedDict is allowed"))
     }
 
-    /// Puts pairs of name and value into a folder.
+    /// Adds pairs of name and value to a folder.
     fn set_items(&mut self, folder: FolderId, items: &[Value]) -> Step<()> {
         let (pairs, odd) = items.as_chunks::<2>();
         if !odd.is_empty() {
@@ -388,7 +388,7 @@ impl<'a> Machine<'a> {
                 Value::Folder(child) => Node::Folder(child),
                 other => {
                     let name = self.tree.name_bytes(name);
-                    return refuse(format!("{name:?} leads to {}", other.kind()));
+                    return refuse(format!("{name:?} maps to {}", other.kind()));
                 }
             };
             self.tree.attach(folder, name, node)?;
@@ -397,9 +397,9 @@ impl<'a> Machine<'a> {
     }
 
     fn put(&mut self, slot: i128) -> Step<()> {
-        // Python numbers the slots one by one, so that there are fewer than bytes.
+        // Python numbers the slots consecutively, so there are fewer slots than bytes.
         let Some(slot) = usize::try_from(slot).ok().filter(|&slot| slot < self.pickle.len()) else {
-            return refuse(format!("memo slot {slot} is out of proportion"));
+            return refuse(format!("memo slot {slot} is out of range"));
         };
         let value = self.pop()?;
         self.stack.push(value);
@@ -422,7 +422,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Undoes Python's `raw-unicode-escape`: Latin-1, with `\uXXXX` and `\UXXXXXXXX` for the rest.
+/// Decodes Python's `raw-unicode-escape`: Latin-1, with `\uXXXX` and `\UXXXXXXXX` for the rest.
 fn unescape(line: &[u8]) -> Step<Vec<u8>> {
     let mut text = Vec::with_capacity(line.len());
     let mut rest = line;
@@ -457,7 +457,7 @@ fn unescape(line: &[u8]) -> Step<Vec<u8>> {
     Ok(text)
 }
 
-/// An opcode that trees have no use for, by name.
+/// The name of an opcode that trees do not use.
 fn describe(code: u8) -> String {
     let name = match code {
         b'0' => "POP",

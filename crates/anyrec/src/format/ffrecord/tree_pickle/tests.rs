@@ -24,7 +24,7 @@ fn refused(pickle: &[u8]) -> String {
     }
 }
 
-/// What Python 3.11.7 gives for `pickle.dumps(tree, protocol)` of
+/// The output of `pickle.dumps(tree, protocol)` in Python 3.11.7 for
 /// `OrderedDict(b=OrderedDict(x=0), ä=1)`.
 #[test]
 fn pickles_of_every_protocol_are_read() {
@@ -73,7 +73,7 @@ fn large_numbers_and_long_names_survive() {
 fn every_opcode_outside_the_list_is_refused() {
     let allowed = b"(.JKMIRVX}dsut)cghjpqr\x80\x8a\x8c\x93\x94\x95";
     for code in (0..=255u8).filter(|code| !allowed.contains(code)) {
-        // Values that make the opcode do something in a real unpickler.
+        // Values with which a real unpickler would execute the opcode.
         let pickle =
             [b"\x80\x04\x8c\x02os\x8c\x06system(\x8c\x02id", &[code][..], b"00000000\n00000\n."].concat();
         let reason = refused(&pickle);
@@ -84,12 +84,12 @@ fn every_opcode_outside_the_list_is_refused() {
     }
 }
 
-/// Every pickle here would do something else than make a tree, or make too much of it.
+/// Every pickle here would do something other than build a tree, or build one that is too large.
 #[test]
 fn hostile_pickles_are_refused_with_their_reason() {
     let global = "only OrderedDict is allowed";
     let cases: &[(&str, &[u8], &str)] = &[
-        // Functions to call.
+        // Calls to functions.
         ("os.system", b"cos\nsystem\n(S'id'\ntR.", global),
         ("posix.system", b"cposix\nsystem\n(Vid\ntR.", global),
         ("eval", b"c__builtin__\neval\n(V1\ntR.", global),
@@ -125,7 +125,7 @@ fn hostile_pickles_are_refused_with_their_reason() {
         ("NEXT_BUFFER", b"\x80\x05\x97.", "opcode NEXT_BUFFER"),
         ("POP and go on", b"ccollections\nOrderedDict\n0}.", "opcode POP"),
         ("DUP", b"}2.", "opcode DUP"),
-        // Calls that are not the one allowed.
+        // Calls other than the allowed one.
         ("REDUCE with a string", b"ccollections\nOrderedDict\nVx\nR.", "REDUCE of OrderedDict with a string"),
         ("REDUCE with a dict", b"ccollections\nOrderedDict\n}R.", "REDUCE of OrderedDict with a dictionary"),
         ("REDUCE of a string", b"Vos.system\n)R.", "REDUCE calls a string"),
@@ -135,7 +135,7 @@ fn hostile_pickles_are_refused_with_their_reason() {
         ("TUPLE1", b"\x80\x02ccollections\nOrderedDict\n}\x85R.", "opcode TUPLE1"),
         ("STACK_GLOBAL of numbers", b"\x80\x04K\x00K\x01\x93.", "values that are not strings"),
         ("STACK_GLOBAL of the class", b"\x80\x04ccollections\nOrderedDict\n\x8c\x01x\x93.", "not strings"),
-        // Values that are no tree.
+        // Values that are not a tree.
         ("a number", b"I5\n.", "it is a number, not a dictionary"),
         ("a string", b"Vx\n.", "it is a string, not a dictionary"),
         ("the class itself", b"ccollections\nOrderedDict\n.", "it is the class OrderedDict"),
@@ -145,22 +145,22 @@ fn hostile_pickles_are_refused_with_their_reason() {
         ("no STOP", b"\x80\x04}", "ends before STOP"),
         ("left-over values", b"}}.", "left over"),
         ("a left-over mark", b"(}.", "left over"),
-        ("a mark instead of a value", b"}(.", "a mark stands"),
+        ("a mark instead of a value", b"}(.", "found a mark"),
         ("None as value", b"}\x8c\x01aNs.", "opcode NONE"),
         ("a float as value", b"}\x8c\x01aG\0\0\0\0\0\0\0\0s.", "opcode BINFLOAT"),
         ("bytes as value", b"}\x8c\x01aC\x01xs.", "opcode SHORT_BINBYTES"),
         ("a list as value", b"}\x8c\x01a]s.", "opcode EMPTY_LIST"),
-        ("a string as value", b"}\x8c\x01a\x8c\x01bs.", "\"a\" leads to a string"),
-        ("a tuple as value", b"}\x8c\x01a)s.", "\"a\" leads to a tuple"),
-        ("the class as value", b"}\x8c\x01accollections\nOrderedDict\ns.", "leads to the class OrderedDict"),
+        ("a string as value", b"}\x8c\x01a\x8c\x01bs.", "\"a\" maps to a string"),
+        ("a tuple as value", b"}\x8c\x01a)s.", "\"a\" maps to a tuple"),
+        ("the class as value", b"}\x8c\x01accollections\nOrderedDict\ns.", "maps to the class OrderedDict"),
         ("True as value", b"}\x8c\x01a\x88s.", "opcode NEWTRUE"),
         ("True of protocol 0", b"(Va\nI01\nd.", "a truth value"),
         ("False of protocol 0", b"(Va\nI00\nd.", "a truth value"),
-        ("a negative number", b"}\x8c\x01aJ\xff\xff\xff\xffs.", "-1 is no sample number"),
-        ("a negative long", b"}\x8c\x01a\x8a\x01\x80s.", "-128 is no sample number"),
-        ("a negative decimal", b"(Va\nI-3\nd.", "-3 is no sample number"),
-        ("a huge long", b"}\x8c\x01a\x8a\x0c\0\0\0\0\0\0\0\0\0\0\0\x01s.", "12 bytes is no sample number"),
-        ("over 64 bits", b"}\x8c\x01a\x8a\x09\0\0\0\0\0\0\0\0\x01s.", "18446744073709551616 is no sample"),
+        ("a negative number", b"}\x8c\x01aJ\xff\xff\xff\xffs.", "-1 is not a sample number"),
+        ("a negative long", b"}\x8c\x01a\x8a\x01\x80s.", "-128 is not a sample number"),
+        ("a negative decimal", b"(Va\nI-3\nd.", "-3 is not a sample number"),
+        ("a huge long", b"}\x8c\x01a\x8a\x0c\0\0\0\0\0\0\0\0\0\0\0\x01s.", "12 bytes is not a sample number"),
+        ("over 64 bits", b"}\x8c\x01a\x8a\x09\0\0\0\0\0\0\0\0\x01s.", "18446744073709551616 is not a sample"),
         ("a long decimal", b"(Va\nI111111111111111111111\nd.", "not a decimal number"),
         ("a hexadecimal number", b"(Va\nI0x10\nd.", "not a decimal number"),
         ("an underscored number", b"(Va\nI1_0\nd.", "not a decimal number"),
@@ -169,30 +169,30 @@ fn hostile_pickles_are_refused_with_their_reason() {
         ("a name without value", b"}(\x8c\x01au.", "a name without a value"),
         ("SETITEM into a number", b"K\x01\x8c\x01aK\x01s.", "SETITEM into a number"),
         ("SETITEMS into the class", b"ccollections\nOrderedDict\n(u.", "SETITEMS into the class"),
-        ("SETITEMS over a mark", b"((\x8c\x01aK\x01u.", "a mark stands"),
+        ("SETITEMS over a mark", b"((\x8c\x01aK\x01u.", "found a mark"),
         ("SETITEM on nothing", b"s.", "the stack is empty"),
         ("SETITEMS without mark", b"}u.", "there is no mark"),
         ("TUPLE without mark", b"t.", "there is no mark"),
         ("the same name twice", b"}(\x8c\x01aK\0\x8c\x01aK\x01u.", "\"a\" twice"),
-        // Shapes that are no tree.
+        // Shapes that are not a tree.
         ("a cycle", b"}\x94\x8c\x01ah\0s.", "inside another one"),
         ("a longer cycle", b"}\x94\x8c\x01a}\x94\x8c\x01bh\0ss.", "inside another one"),
         ("a shared folder", b"}(\x8c\x01a}\x94\x8c\x01bh\0u.", "\"b\" is in two places"),
         ("a doubling chain", b"}\x94(\x8c\x01a}\x94\x8c\x01bh\x01u0.", "\"b\" is in two places"),
-        // Strings that are none.
+        // Invalid strings.
         ("not UTF-8", b"}\x8c\x01\xffK\0s.", "not UTF-8"),
-        ("a lone high surrogate", b"}\x8c\x03\xed\xa0\xbdK\0s.", "stands for no byte"),
-        ("a surrogate pair", b"}\x8c\x06\xed\xa0\xbd\xed\xb8\x80K\0s.", "stands for no byte"),
-        ("an escaped slash", b"}\x8c\x03\xed\xb0\xafK\0s.", "stands for no byte"),
+        ("a lone high surrogate", b"}\x8c\x03\xed\xa0\xbdK\0s.", "represents no byte"),
+        ("a surrogate pair", b"}\x8c\x06\xed\xa0\xbd\xed\xb8\x80K\0s.", "represents no byte"),
+        ("an escaped slash", b"}\x8c\x03\xed\xb0\xafK\0s.", "represents no byte"),
         ("needless escapes", b"}\x8c\x06\xed\xb3\x83\xed\xb2\xa9K\0s.", "need no escape"),
         ("a broken escape", b"(V\\u12\nI0\nd.", "broken escape"),
         ("a signed escape", b"(V\\u+041\nI0\nd.", "broken escape"),
         ("beyond Unicode", b"(V\\U00110000\nI0\nd.", "broken escape"),
         ("STRING", b"(S'a'\nI0\nd.", "opcode STRING"),
         ("BINUNICODE8", b"}\x8d\x01\0\0\0\0\0\0\0aK\0s.", "opcode BINUNICODE8"),
-        // Lengths and counts that lie.
-        ("a huge string", b"}X\xff\xff\xff\xffaK\0s.", "4294967295 bytes that it promises"),
-        ("a string past the end", b"}\x8c\x05a.", "5 bytes that it promises"),
+        // Wrong lengths and counts.
+        ("a huge string", b"}X\xff\xff\xff\xffaK\0s.", "4294967295 bytes it declares"),
+        ("a string past the end", b"}\x8c\x05a.", "5 bytes it declares"),
         (
             "a huge frame",
             b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xff}.",
@@ -205,15 +205,15 @@ fn hostile_pickles_are_refused_with_their_reason() {
         ),
         ("a line without end", b"cos", "ends within a line"),
         ("a future protocol", b"\x80\x06}.", "protocol 6 does not exist"),
-        ("PROTO inside", b"}\x80\x04.", "PROTO stands elsewhere"),
-        ("a memo slot of 4 billion", b"}r\xff\xff\xff\xff.", "memo slot 4294967295 is out of proportion"),
-        ("a memo slot of decimals", b"}p99999999999999999999\n.", "out of proportion"),
-        ("a negative memo slot", b"}p-1\n.", "memo slot -1 is out of proportion"),
+        ("PROTO inside", b"}\x80\x04.", "PROTO is not at the beginning"),
+        ("a memo slot of 4 billion", b"}r\xff\xff\xff\xff.", "memo slot 4294967295 is out of range"),
+        ("a memo slot of decimals", b"}p99999999999999999999\n.", "out of range"),
+        ("a negative memo slot", b"}p-1\n.", "memo slot -1 is out of range"),
         ("an empty memo slot", b"h\x07.", "memo slot 7 is empty"),
         ("GET before PUT", b"g0\n.", "memo slot 0 is empty"),
         ("a negative GET", b"g-1\n.", "memo slot -1 is empty"),
         ("PUT of nothing", b"q\0.", "the stack is empty"),
-        ("MEMOIZE of a mark", b"(\x94.", "a mark stands"),
+        ("MEMOIZE of a mark", b"(\x94.", "found a mark"),
     ];
     assert!(cases.len() >= 50);
     for (name, pickle, reason) in cases {
@@ -232,7 +232,7 @@ fn bombs_are_refused_quickly() {
     assert!(refused(&marks).contains("stacks more than"));
     let tuples = b")".repeat(5_000_000);
     assert!(refused(&tuples).contains("stacks more than"));
-    // One long name in a hundred thousand folders: held once, and its path refused.
+    // One long name in a hundred thousand folders: stored once, and its path is rejected.
     let mut long = vec![b'X', 0, 0x10, 1, 0];
     long.extend_from_slice(&[b'n'; 0x11000]);
     let mut bomb = [b"\x80\x04}(", &long[..], b"\x94K\0"].concat();

@@ -1,10 +1,10 @@
-//! The pickle of a tree, as Python 3.11's `pickle.dumps` makes it of nested `OrderedDict`s
+//! Writes the pickle of a tree as Python 3.11's `pickle.dumps` writes nested `OrderedDict`s
 //! (protocol 4).
 //!
-//! Three habits of Python's show in the bytes. Output is cut into frames of 64 KiB or a little
-//! more. Dictionaries are filled a thousand entries at a time. And a string is written once and
-//! referred to afterwards if it is the same object: Python keeps one object for each string of a
-//! single Latin-1 character, while other file names are new objects each.
+//! Three properties of Python are visible in the bytes. The output is split into frames of 64 KiB
+//! or slightly more. Dictionaries are filled in batches of a thousand entries. A string is written
+//! once and then referenced if it is the same object: Python has one object for each string of a
+//! single Latin-1 character, while other file names are separate objects.
 
 use super::super::python_text;
 use super::super::tree::{FolderId, Node, Tree};
@@ -12,22 +12,23 @@ use super::opcode;
 use crate::base::{Error, Result};
 use std::ops::Range;
 
-/// A frame is closed at the first value after so many bytes; longer strings have none.
+/// A frame is closed at the first value after this many bytes. Strings of this length or more are
+/// written outside frames.
 const FRAME_TARGET: usize = 64 << 10;
 
-/// Shorter frames are written without their header.
+/// Frames shorter than this are written without a header.
 const FRAME_MINIMUM: usize = 4;
 
-/// Opcode and length of a frame.
+/// Size of a frame's opcode and length.
 const FRAME_HEADER: usize = 9;
 
-/// Entries that one SETITEMS takes.
+/// Number of entries per SETITEMS.
 const BATCH: usize = 1000;
 
 /// Appends the pickle of a tree to `output`.
 ///
 /// # Errors
-/// A name of more than 4 GiB.
+/// If a name is longer than 4 GiB.
 pub(in super::super) fn write(tree: &Tree, output: &mut Vec<u8>) -> Result<()> {
     output.extend_from_slice(&[opcode::PROTO, 4]);
     let mut pickler =
@@ -40,22 +41,22 @@ pub(in super::super) fn write(tree: &Tree, output: &mut Vec<u8>) -> Result<()> {
 
 struct Pickler<'a> {
     output: &'a mut Vec<u8>,
-    /// Where the open frame's header is.
+    /// Offset of the open frame's header.
     frame: Option<usize>,
-    /// Values in the memo.
+    /// Number of values in the memo.
     memoized: u64,
-    /// The class's slot in the memo.
+    /// The memo slot of the class.
     ordered_dict: Option<u32>,
-    /// The slots of one-character strings.
+    /// The memo slots of one-character strings.
     characters: [Option<u32>; 256],
 }
 
 /// A dictionary that is being filled.
 struct Open {
     folder: FolderId,
-    /// The entry that comes next.
+    /// The next entry.
     next: usize,
-    /// The entries that the open SETITEM or SETITEMS takes.
+    /// The entries covered by the open SETITEM or SETITEMS.
     batch: Range<usize>,
 }
 
@@ -98,7 +99,7 @@ impl Pickler<'_> {
         Ok(())
     }
 
-    /// An empty OrderedDict.
+    /// Writes an empty OrderedDict.
     fn dictionary(&mut self) -> Result<()> {
         self.begin_value();
         match self.ordered_dict {
@@ -143,7 +144,7 @@ impl Pickler<'_> {
         Ok(())
     }
 
-    /// A string that was not written before; says its slot.
+    /// Writes a string for the first time and returns its memo slot.
     fn string(&mut self, text: &[u8]) -> Result<Option<u32>> {
         self.begin_value();
         let mut header = Vec::with_capacity(5);
@@ -199,7 +200,7 @@ impl Pickler<'_> {
         }
     }
 
-    /// Keeps the newest value in the memo; says its slot, where that can be referred to at all.
+    /// Stores the newest value in the memo and returns its slot, if it can be referenced.
     fn memoize(&mut self) -> Option<u32> {
         self.put(&[opcode::MEMOIZE]);
         let slot = u32::try_from(self.memoized).ok();
@@ -207,7 +208,7 @@ impl Pickler<'_> {
         slot
     }
 
-    /// Values begin here: the place where a frame may end.
+    /// Called before each value: only here may a frame end.
     fn begin_value(&mut self) {
         if self.frame.is_some_and(|begin| self.output.len() - begin - FRAME_HEADER >= FRAME_TARGET) {
             self.close_frame();

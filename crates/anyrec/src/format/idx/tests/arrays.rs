@@ -1,4 +1,4 @@
-//! Whole files as arrays.
+//! Complete files as arrays.
 
 use super::*;
 use ndarray::{ArrayD, IxDyn, array};

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The records of a walk, without where they are.
+/// The records of a walk, without their positions.
 fn data(walked: &Walk) -> Vec<&[u8]> {
     walked.records.iter().map(|record| &record.3[..]).collect()
 }

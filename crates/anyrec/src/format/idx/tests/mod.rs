@@ -1,4 +1,4 @@
-//! What the format promises, one thing at a time. The golden files are read in `tests/it`.
+//! The guarantees of the format, one at a time. The golden files are read in `tests/it`.
 
 use super::*;
 use crate::base::{ElementType, ErrorKind, Label, Position, PositionList, Tags};
@@ -32,7 +32,7 @@ struct Walk {
     end: u64,
 }
 
-/// Scans to the end; the events must follow each other without gaps.
+/// Scans to the end; the events must be contiguous.
 fn walk_window(window: Window, options: &OpenOptions) -> Walk {
     let mut scan = FORMAT.scan(window, options).unwrap();
     let mut walk = Walk::default();
@@ -65,7 +65,7 @@ fn walk_window(window: Window, options: &OpenOptions) -> Walk {
     walk
 }
 
-/// Scans bytes as a source and as a stream, which must give the same; all bytes are covered.
+/// Scans bytes as a source and as a stream, which must give the same result and cover all bytes.
 fn walk(data: &[u8], options: &OpenOptions) -> Walk {
     let walked = walk_window(Window::new(source(data)), options);
     assert_eq!(walked.end, data.len() as u64, "every byte is accounted for");
@@ -189,11 +189,11 @@ fn left_over_bytes_are_filler_and_a_notice() {
     let file = [plain(), vec![1, 2, 3]].concat();
     let walked = walk(&file, &OpenOptions::default());
     assert_eq!((walked.records.len(), walked.damage), (10, vec![]));
-    assert_eq!(walked.notices, [Notice::at(112, "3 bytes lie behind the array and mean nothing")]);
+    assert_eq!(walked.notices, [Notice::at(112, "3 bytes follow the array and are ignored")]);
     let gzip = member(&file);
     let walked = walk(&gzip, &OpenOptions::default());
     assert_eq!((walked.records.len(), walked.damage), (10, vec![]));
-    assert_eq!(walked.notices, [Notice::new("3 bytes lie behind the array and mean nothing")]);
+    assert_eq!(walked.notices, [Notice::new("3 bytes follow the array and are ignored")]);
     let reader = open(&gzip, &OpenOptions::default());
     assert_eq!(reader.read(9).unwrap(), record(&file, 9));
     assert_eq!(reader.info().unwrap().notices, walked.notices);
