@@ -206,9 +206,8 @@ pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, Loa
 fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
     let name: String =
         value.py().import("numpy")?.call_method1("dtype", (value,))?.getattr("name")?.extract()?;
-    ElementType::from_name(&name).ok_or_else(|| {
-        choice("dtype", &name, "uint8, int8, int16, int32, float32 or float64: IDX files hold no other type")
-    })
+    ElementType::from_name(&name)
+        .ok_or_else(|| choice("dtype", &name, "uint8, int8, int16, int32, float32 or float64"))
 }
 
 pub fn unknown(name: &str) -> PyErr {

@@ -35,6 +35,7 @@ pub fn words(hint: &Hint) -> String {
                 .to_owned()
         }
         Hint::GiveKey => "give it with `--key-file`: keys are not stored in files".to_owned(),
+        Hint::PackImages => "pack a folder of images with `anyrec im2rec`".to_owned(),
         other => other.to_string(),
     }
 }

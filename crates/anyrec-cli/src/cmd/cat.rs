@@ -6,8 +6,7 @@ use crate::range::RecordRange;
 use anyhow::{Result, bail};
 use anyrec::Dataset;
 use anyrec::Key;
-use anyrec::format::Event;
-use anyrec::format::mxnet::guess_tags;
+use anyrec::format::{Event, Format};
 use clap::Args;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -42,7 +41,7 @@ pub struct Cat {
 
 impl Cat {
     pub fn run(self) -> Result<Outcome> {
-        let mut sink = Sink {
+        let mut output = Output {
             out: BufWriter::with_capacity(1 << 18, io::stdout().lock()),
             refuse_binary: io::stdout().is_terminal() && !self.force,
             separator: self.separator.replace("\\n", "\n").replace("\\t", "\t").replace("\\0", "\0"),
@@ -58,13 +57,13 @@ impl Cat {
             }
             for path in super::expand(std::slice::from_ref(&self.path))? {
                 let input = super::open(&path, &options)?;
-                let name = input.name().to_owned();
+                let (name, format) = (input.name().to_owned(), input.format());
                 let mut scan = input.scan(&options)?;
                 loop {
                     match scan.next_event()? {
-                        Event::Record(record) => sink.put(record.data)?,
+                        Event::Record(record) => output.put(format, record.data)?,
                         Event::Damage(damage) => {
-                            sink.out.flush()?;
+                            output.out.flush()?;
                             return Err(damage.into_error(&name).into());
                         }
                         Event::End => break,
@@ -76,14 +75,14 @@ impl Cat {
             let dataset = Dataset::open(&[&self.path], &options)?;
             for range in &self.ranges {
                 for index in range.resolve(dataset.len()?)? {
-                    sink.put(&dataset.read(index)?)?;
+                    output.put(dataset.format(), &dataset.read(index)?)?;
                 }
             }
             for key in &self.key {
-                sink.put(&dataset.read(find_key(&dataset, key)?)?)?;
+                output.put(dataset.format(), &dataset.read(find_key(&dataset, key)?)?)?;
             }
         }
-        sink.out.flush()?;
+        output.out.flush()?;
         Ok(Outcome::Sound)
     }
 }
@@ -100,16 +99,16 @@ fn find_key(dataset: &Dataset, text: &str) -> Result<u64> {
     bail!("there is no record with the key {text:?}")
 }
 
-struct Sink {
+struct Output {
     out: BufWriter<io::StdoutLock<'static>>,
     refuse_binary: bool,
     separator: String,
     strip_header: bool,
 }
 
-impl Sink {
-    fn put(&mut self, record: &[u8]) -> Result<()> {
-        let header = if self.strip_header { guess_tags(record).header_length } else { 0 };
+impl Output {
+    fn put(&mut self, format: &dyn Format, record: &[u8]) -> Result<()> {
+        let header = if self.strip_header { format.tags(record).header_length } else { 0 };
         let record = record.get(header..).unwrap_or_default();
         let printable = |bytes: &[u8]| {
             std::str::from_utf8(bytes)

@@ -58,6 +58,8 @@ pub enum Hint {
     RegisterTransformer,
     /// A key for decryption is missing.
     GiveKey,
+    /// The file is an image; a folder of images can be packed.
+    PackImages,
 }
 
 impl From<&'static str> for Hint {
@@ -122,6 +124,7 @@ impl fmt::Display for Hint {
                 f.write_str("choose a wider type for the label file with `ConvertOptions::label_dtype`")
             }
             Hint::RegisterTransformer => f.write_str("register it under that name with `Registry::register`"),
+            Hint::PackImages => f.write_str("write the images of a folder as the records of a file"),
             Hint::GiveKey => f.write_str("give it with `Registry::with_key`: keys are not stored in files"),
         }
     }

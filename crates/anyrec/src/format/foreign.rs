@@ -1,10 +1,28 @@
 //! Files that people mistake for record files, so that the refusal can say what they have.
 
-/// Recognises a file that is none of ours by its first bytes; `(what it is, what to do)`.
-pub(super) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const CONVERT: &str = "anyrec reads MXNet RecordIO, FFRecord, GRAIL recordio and IDX files";
-    const UNPACK: &str = "unpack it first and give the files inside";
-    const DOWNLOAD: &str = "the download failed: fetch the file again";
+use super::formats;
+use crate::base::Hint;
+
+/// Recognises a file of another kind by its first bytes: what it is, and what to do.
+pub(super) fn recognise(head: &[u8]) -> Option<(&'static str, Hint)> {
+    let (what, hint) = kind(head)?;
+    let hint = match hint {
+        CONVERT => {
+            let names: Vec<_> = formats().map(|format| format.name()).collect();
+            Hint::from(format!("anyrec reads these formats: {}", names.join(", ")))
+        }
+        PACK => Hint::PackImages,
+        advice => Hint::from(advice),
+    };
+    Some((what, hint))
+}
+
+const CONVERT: &str = "convert";
+const PACK: &str = "pack";
+const UNPACK: &str = "unpack it first and give the files inside";
+const DOWNLOAD: &str = "the download failed: fetch the file again";
+
+fn kind(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let starts = |magic: &[u8]| head.starts_with(magic);
     let text_start = head.trim_ascii_start();
     let starts_text =
@@ -26,9 +44,7 @@ pub(super) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         _ if starts(b"ARROW1") => ("an Arrow file", CONVERT),
         _ if starts(b"\x89HDF\r\n\x1a\n") => ("an HDF5 file", CONVERT),
         _ if starts(b"\x93NUMPY") => ("a NumPy array (.npy)", CONVERT),
-        _ if starts(b"\x89PNG\r\n\x1a\n") || starts(b"\xff\xd8\xff") => {
-            ("an image", "pack a folder of images with `anyrec im2rec`")
-        }
+        _ if starts(b"\x89PNG\r\n\x1a\n") || starts(b"\xff\xd8\xff") => ("an image", PACK),
         _ if is_tf_record(head) => ("a TFRecord file", CONVERT),
         _ if starts(b"\x80\x02") || starts(b"\x80\x03") || starts(b"\x80\x04") || starts(b"\x80\x05") => {
             ("a Python pickle, which anyrec never loads", CONVERT)
@@ -43,18 +59,8 @@ pub(super) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
 fn is_tf_record(head: &[u8]) -> bool {
     let Some(length) = head.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes)) else { return false };
     let Some(stored) = head.get(8..12).and_then(|bytes| bytes.first_chunk::<4>()) else { return false };
-    let crc = crc32c(&length.to_le_bytes());
+    let crc = crc32c::crc32c(&length.to_le_bytes());
     crc.rotate_right(15).wrapping_add(0xa282_ead8) == u32::from_le_bytes(*stored)
-}
-
-/// CRC-32C bit by bit: eight bytes once per refused file.
-fn crc32c(data: &[u8]) -> u32 {
-    !data.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(
-            crc ^ u32::from(byte),
-            |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 },
-        )
-    })
 }
 
 /// Whether the first line is `number TAB number`.
@@ -77,8 +83,9 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         // The length 3 and its masked CRC-32C, as TensorFlow writes them.
         let mut tf_record = 3u64.to_le_bytes().to_vec();
-        tf_record
-            .extend(crc32c(&3u64.to_le_bytes()).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes());
+        tf_record.extend(
+            crc32c::crc32c(&3u64.to_le_bytes()).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes(),
+        );
         for (head, word) in [
             (&b"version https://git-lfs.github.com/spec/v1\n"[..], "LFS"),
             (b"\n<!DOCTYPE html><html>", "HTML"),
@@ -97,6 +104,6 @@ mod tests {
 
     #[test]
     fn crc32c_of_the_check_string_is_the_published_one() {
-        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
     }
 }

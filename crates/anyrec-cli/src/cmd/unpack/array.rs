@@ -51,6 +51,8 @@ impl Item {
             ElementType::I32 => ">i4",
             ElementType::F32 => ">f4",
             ElementType::F64 => ">f8",
+            // No type that this build does not know gets here: formats list theirs.
+            _ => "|V1",
         };
         let mut shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
         if shape.len() == 1 {
