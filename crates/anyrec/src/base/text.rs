@@ -1,7 +1,7 @@
-//! Characters that may be shown as they are.
+//! Characters that are safe to display.
 
-/// Whether a character may stand in a message as it is: neither a control character nor one that
-/// hides or reorders what stands around it (bidirectional marks, separators, zero-width and tag
+/// Whether a character may appear unescaped in a message: it is neither a control character nor one
+/// that hides or reorders the text around it (bidirectional marks, separators, zero-width and tag
 /// characters).
 ///
 /// ```
