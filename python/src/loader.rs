@@ -250,7 +250,7 @@ fn labels_of_width<'py>(
             let error =
                 Error::invalid("labels of a record").expected_found(width, one.len()).in_record(index);
             return Err(raised(
-                error.with_hint("give label_width= as many as the records have, or 0 for none"),
+                error.with_hint("set label_width to the number of labels per record, or to 0 for none"),
             ));
         }
         numbers.extend(one.iter().map(|&number| number as f32));

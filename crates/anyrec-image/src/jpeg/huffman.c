@@ -197,7 +197,7 @@ static inline int read_as_libjpeg(struct bits *bits, const uint8_t *begin, struc
   return 1;
 }
 
-/* The maximum bytes of a block, by libjpeg's estimate, plus those that are read at once. */
+/* The maximum bytes of a block, by libjpeg's estimate, and the bytes that are read at once. */
 #define BLOCK_BYTES (DCTSIZE2 * 8)
 #define AT_ONCE 32
 

@@ -59,7 +59,7 @@ impl Rounds {
             let bytes = samples.iter().map(|sample| sample.pixels.len() as u64).sum();
             Ok(Done { records: count, bytes, value: samples })
         };
-        let samples = ledger.step("draw", &what, work, |_| Ok("every image differs".into()))?;
+        let samples = ledger.step("draw", &what, work, |_| Ok("all images differ".into()))?;
         let digests: Vec<Sha> =
             samples.par_iter().map(|sample| Sha256::digest(&sample.pixels).into()).collect();
         let mut sorted = digests.clone();

@@ -93,7 +93,7 @@ pub fn pack(list: &Path, root: &Path, packing: &Packing, force: bool) -> Result<
     Ok(Packed { list: list.to_owned(), path, written, failed: failures.told, notices })
 }
 
-/// Counts the failures and reports each at once, because packing may take hours.
+/// Collects what could not be packed, and reports each failure at once, because packing may take hours.
 #[derive(Default)]
 struct Failures {
     told: Vec<String>,
