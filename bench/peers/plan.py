@@ -1,4 +1,4 @@
-"""Only anyrec's order of records, without reading any: the library's example `plan`."""
+"""Only anyrec's order of records, without reading any: `bench/plan`."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .base import Peer
 
-PROGRAM = Path(__file__).resolve().parents[2] / "target/release/examples/plan"
+PROGRAM = Path(__file__).resolve().parents[2] / "target/release/anyrec-bench-plan"
 SHUFFLED = re.compile(r"^\s*shuffled\s+10{12}\s+([\d.]+)\s+(\d+)$", re.MULTILINE)
 
 
@@ -15,6 +15,6 @@ class Contestant(Peer):
         done = subprocess.run([PROGRAM], capture_output=True, text=True, check=True)
         found = SHUFFLED.search(done.stdout)
         if found is None:
-            raise RuntimeError("the example printed no rate for a full shuffle of 10^12 records")
+            raise RuntimeError("it printed no rate for a full shuffle of 10^12 records")
         rate, memory = float(found.group(1)) * 1e6, int(found.group(2))
         return {"seconds": 1, "bytes": 0, "records": rate, "memory": memory}

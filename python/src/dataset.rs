@@ -3,6 +3,7 @@
 use crate::batch::{Batch, numbers_to};
 use crate::buffers::lend;
 use crate::errors::closed;
+use crate::files::notice_text;
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::open_options;
@@ -222,7 +223,7 @@ impl Dataset {
         metadata.set_item("shape", shape)?;
         metadata.set_item("dtype", info.dtype.map(|dtype| dtype.name()))?;
         metadata.set_item("files", files)?;
-        let notices = notices.into_iter().map(|(file, notice)| format!("{file}: {}", notice.message));
+        let notices = notices.into_iter().map(|(file, notice)| format!("{file}: {}", notice_text(&notice)));
         metadata.set_item("notices", notices.collect::<Vec<_>>())?;
         Ok(metadata)
     }

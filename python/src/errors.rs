@@ -1,6 +1,7 @@
 //! Turns the library's errors into the exceptions that `anyrec/errors.py` defines.
 
-use anyrec::{Error, ErrorKind, hint};
+use crate::hints;
+use anyrec::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule};
@@ -64,15 +65,12 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 fn exception(py: Python<'_>, error: &Error, original: Option<String>) -> PyResult<PyErr> {
     let place = PyDict::new(py);
     place.set_item("reason", error.message())?;
-    place.set_item("path", error.file())?;
+    place.set_item("path", error.path().map(|path| path.as_os_str()))?;
     place.set_item("offset", error.offset())?;
     place.set_item("record", error.record())?;
     place.set_item("expected", error.expected())?;
     place.set_item("found", error.found())?;
-    let hint = error.hint().map(|hint| match hint {
-        hint::LIMIT => format!("{hint}: `max_record`, `max_frame`, `max_decompressed` or `max_memory`"),
-        hint => hint.to_owned(),
-    });
+    let hint = error.hint().map(hints::words);
     place.set_item("hint", hint)?;
     place.set_item("original", original)?;
     place.set_item("errno", error.io_error().and_then(os_code))?;

@@ -1,11 +1,12 @@
 //! Work on whole files: verify, repair, convert, index.
 
 use crate::errors::raised;
+use crate::hints;
 use crate::options::{convert_options, open_options};
 use crate::progress::{self, done};
 use crate::sequences::{Many, bytes_to};
 use crate::values::header_to;
-use anyrec::format::{self, Content, Damage, FORMATS, Format, Labels, Notice, Written};
+use anyrec::format::{self, Content, Damage, FORMATS, Labels, Notice, Written};
 use anyrec::{IndexOptions, RecordFile, RepairOptions, Report};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -146,8 +147,16 @@ pub fn index<'py>(
     Ok(told)
 }
 
+/// A notice in one sentence, with what to do about it.
+pub fn notice_text(notice: &Notice) -> String {
+    match &notice.hint {
+        Some(hint) => format!("{}; {}", notice.message, hints::words(hint)),
+        None => notice.message.clone(),
+    }
+}
+
 fn messages(notices: &[Notice]) -> Vec<String> {
-    notices.iter().map(|notice| notice.message.clone()).collect()
+    notices.iter().map(notice_text).collect()
 }
 
 fn written_dict<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyDict>> {
@@ -173,10 +182,10 @@ fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyD
     let damage = report
         .damage
         .iter()
-        .map(|Damage { begin, end, record, reason }| (*begin, *end, *record, reason.as_str()));
+        .map(|Damage { begin, end, record, reason, .. }| (*begin, *end, *record, reason.as_str()));
     told.set_item("damage", damage.collect::<Vec<_>>())?;
     told.set_item("unlisted_damage", report.unlisted_damage)?;
-    let notices = report.notices.iter().map(|notice| (notice.offset, notice.message.as_str()));
+    let notices = report.notices.iter().map(|notice| (notice.offset, notice_text(notice)));
     told.set_item("notices", notices.collect::<Vec<_>>())?;
     let (mut header, mut trailer, mut shape, mut dtype) = (Vec::new(), None, None, None);
     for content in &report.contents {

@@ -64,7 +64,7 @@ pub fn idx_write(
         Some(ElementType::I32) => write::<i32>(py, &path, array, &options),
         Some(ElementType::F32) => write::<f32>(py, &path, array, &options),
         Some(ElementType::F64) => write::<f64>(py, &path, array, &options),
-        None => Err(PyTypeError::new_err(format!(
+        _ => Err(PyTypeError::new_err(format!(
             "IDX files hold uint8, int8, int16, int32, float32 or float64, not {name}: convert the array first"
         ))),
     }

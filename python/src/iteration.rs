@@ -230,7 +230,7 @@ impl Reading {
         let batch = self.begun.get_or_insert(spare);
         loop {
             let before = batch.len();
-            self.records.fill(batch, size, batch.buffer().len().saturating_add(ROUND))?;
+            self.records.extend(batch, size, batch.buffer().len().saturating_add(ROUND))?;
             if batch.len() == before || batch.len() >= size {
                 return Ok(self.begun.take().unwrap_or_default());
             }

@@ -15,6 +15,7 @@ mod files;
 mod grail_scanner;
 mod grail_writer;
 mod handle;
+mod hints;
 mod idx;
 mod image;
 mod indices;

@@ -127,13 +127,13 @@ impl Loader {
 
     /// The loader's state: (seed, epoch, samples consumed, order).
     fn state(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, String)> {
-        let State { seed, epoch, consumed, order } = self.loader.with(py, |loader| Ok(loader.state()))?;
+        let State { seed, epoch, consumed, order, .. } = self.loader.with(py, |loader| Ok(loader.state()))?;
         Ok((seed, epoch, consumed, order))
     }
 
     /// Restores a saved state.
     fn resume(&self, py: Python<'_>, seed: u64, epoch: u64, consumed: u64, order: String) -> PyResult<()> {
-        self.loader.with(py, move |loader| loader.resume(&State { seed, epoch, consumed, order }))
+        self.loader.with(py, move |loader| loader.resume(&State::new(seed, epoch, consumed, order)))
     }
 
     /// Moves to the beginning of an epoch, or stays in it if it was resumed.
@@ -204,7 +204,7 @@ impl Loader {
         loop {
             let next = self.loader.with(py, |loader| {
                 let next = loader.next_batch_within(INTERVAL)?;
-                Ok(next.map(|next| next.map(|loaded| (loaded, loader.recycler().clone()))))
+                Ok(next.map(|next| next.map(|loaded| (loaded, loader.pool().clone()))))
             })?;
             match next {
                 Poll::Ready(next) => return Ok(next),

@@ -127,7 +127,7 @@ impl MxReader {
         self.next(py, Some(offset))?.ok_or_else(|| {
             let message = format!("no record begins at byte {offset}: the file ends there");
             let error = Error::new(anyrec::ErrorKind::OutOfRange, message);
-            raised_with(error.in_file(self.path.to_string_lossy()).at(offset), None)
+            raised_with(error.in_file(&self.path).at(offset), None)
         })
     }
 

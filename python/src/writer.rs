@@ -6,7 +6,6 @@ use crate::options::write_options;
 use crate::payload::Payload;
 use crate::progress::done;
 use crate::values::{key_from, label_from};
-use anyrec::Error;
 use anyrec::format::RecordWriter;
 use anyrec::{Tags, format};
 use pyo3::prelude::*;

@@ -35,7 +35,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         arguments.extend(contestant(name, environment(name, &requirements)));
     }
     arguments.extend(contestant("mxnet", setup::mxnet_python()));
-    let plan = cargo(&["build", "--release", "--package", "anyrec", "--example", "plan"]);
+    let plan = cargo(&["build", "--release", "--package", "anyrec-bench-plan"]);
     arguments.extend(contestant("plan", plan.map(|()| python.clone())));
     arguments.extend(options.iter().map(|&option| option.to_owned()));
     command(&python, &arguments).run()

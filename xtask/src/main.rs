@@ -4,12 +4,13 @@
 //! machine with only Rust, a C compiler and Python.
 
 mod bench;
+mod checks;
 mod fuzz;
-mod im2rec_interop;
 mod interop;
 mod python;
 mod run;
 
+use checks::{deny, layers, msrv, names, public_api, publish};
 use run::{Failure, cargo, command};
 use std::process::ExitCode;
 
@@ -18,7 +19,14 @@ usage: cargo xtask COMMAND
 
   test               every test of the workspace and of the Python package
   wheel              the Python package's wheel, in target/wheels/
-  ci                 what CI runs: formatting, lints, documentation, test, interop, fuzz
+  ci                 what CI runs: formatting, lints, documentation, the checks, test, interop, fuzz
+  layers             checks that no folder of the library imports from a higher one
+  names              checks that no format is named outside of its folder
+  deny               checks licences, duplicates and sources of the dependencies
+  public-api         checks that the public API is what public-api.txt says
+  public-api --bless writes public-api.txt
+  publish            checks that the crates could be published, and publishes none
+  msrv               checks that the code compiles with the Rust of `rust-version`
   interop [SEED]     files exchanged with the original implementations, both ways (20261)
   fuzz [SECONDS]     every fuzz target for that long (45)
   fuzz --build       every fuzz target and its corpus, without running any
@@ -41,6 +49,13 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["wheel"] => python::wheel(),
         ["ci"] => ci(),
+        ["layers"] => layers::run(),
+        ["names"] => names::run(),
+        ["deny"] => deny::run(),
+        ["public-api"] => public_api::run(false),
+        ["public-api", "--bless"] => public_api::run(true),
+        ["publish"] => publish::run(),
+        ["msrv"] => msrv::run(),
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
@@ -82,6 +97,8 @@ fn test() -> Result<(), Failure> {
 
 fn ci() -> Result<(), Failure> {
     cargo(&["fmt", "--all", "--check"])?;
+    layers::run()?;
+    names::run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     // The engine without its features, with no C compiler available. It has a target folder of its
     // own, so that nothing compiled earlier is used.
@@ -92,6 +109,10 @@ fn ci() -> Result<(), Failure> {
     // Without our own C code.
     cargo(&["clippy", "--package", "anyrec-image", "--lib", "--", "-D", "warnings"])?;
     command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    deny::run()?;
+    public_api::run(false)?;
+    publish::run()?;
+    msrv::run()?;
     test()?;
     interop::run_all(interop::SEED)?;
     fuzz::run_all(FUZZ_SECONDS)

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cmd;
+mod hints;
 mod interrupt;
 mod json;
 mod output;

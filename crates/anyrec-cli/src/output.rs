@@ -1,5 +1,6 @@
 //! Everything the user sees: data on stdout, messages on stderr, and the exit code.
 
+use crate::hints;
 use crate::json;
 use crate::term;
 use anyhow::Result;
@@ -72,7 +73,9 @@ pub fn tell_notices(file: &str, notices: &[Notice]) {
     for notice in notices {
         let place = notice.offset.map_or(String::new(), |offset| format!(" (byte {offset})"));
         let file = if file.is_empty() { String::new() } else { format!("{file}: ") };
-        tell(format!("{}note:{} {file}{}{place}", term::YELLOW, term::RESET, term::clean(&notice.message)));
+        let hint = notice.hint.as_ref().map_or(String::new(), |hint| format!("; {}", hints::words(hint)));
+        let message = term::clean(&format!("{}{hint}", notice.message));
+        tell(format!("{}note:{} {file}{message}{place}", term::YELLOW, term::RESET));
     }
 }
 
@@ -102,10 +105,7 @@ pub fn tell_error(error: &anyhow::Error) -> Outcome {
     let known = error.downcast_ref::<anyrec::Error>();
     if let Some(hint) = known.and_then(anyrec::Error::hint) {
         tell("");
-        match hint {
-            anyrec::hint::LIMIT => tell_hint(&format!("{hint}: {}", crate::arguments::LIMITS)),
-            hint => tell_hint(hint),
-        }
+        tell_hint(&hints::words(hint));
     }
     match known.map(anyrec::Error::kind) {
         Some(ErrorKind::Corrupt) => Outcome::Damage,

@@ -197,7 +197,7 @@ fn keys_that_take_the_numbers_of_other_records_lose_nothing() {
 fn records_after_damage_are_not_given_a_label_that_may_be_anothers() {
     let scene = tempfile::tempdir().unwrap();
     let (file, labels) = (scene.path().join("x.ffr"), scene.path().join("labels-idx1-ubyte"));
-    let mut writer = anyrec::create(&file, "ffrecord").unwrap();
+    let mut writer = anyrec::create(&file).unwrap();
     for number in 0..3 {
         writer.append(format!("picture {number}").as_bytes(), &Tags::none()).unwrap();
     }
@@ -345,7 +345,7 @@ fn a_packed_folder_whose_tree_is_lost_gives_its_files_by_number() {
 fn a_stream_is_unpacked_too() {
     let scene = tempfile::tempdir().unwrap();
     let file = scene.path().join("x.rec");
-    let mut writer = anyrec::create(&file, "mxnet").unwrap();
+    let mut writer = anyrec::create(&file).unwrap();
     writer.append(&labelled(4.0, 9, JPEG), &Tags::none()).unwrap();
     writer.finish().unwrap();
     let target = scene.path().join("out");

@@ -35,6 +35,8 @@
 //! fast x86 routines. GIF, BMP and animated WebP are recognised but not decoded. Colour profiles
 //! are not applied.
 
+#![warn(missing_debug_implementations)]
+
 mod area;
 mod decode;
 mod encode;

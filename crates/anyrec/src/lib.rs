@@ -22,6 +22,8 @@
 //! | `ndarray` | IDX files as arrays | `ndarray` |
 //! | `uring` | reads of many ranges at once by io_uring, on Linux | `io-uring` |
 
+#![warn(missing_debug_implementations)]
+
 mod base;
 mod dataset;
 mod engine;
@@ -34,8 +36,8 @@ pub mod testkit;
 mod threads;
 
 pub use base::{
-    Batch, Checksum, ElementType, Error, ErrorKind, Key, Label, Limits, Location, Plain, Position,
-    PositionList, Result, Tags, Value, hint, is_harmless,
+    Batch, BatchIter, Checksum, ElementType, Error, ErrorKind, FileName, Hint, Key, Label, Limits, Location,
+    Plain, Position, PositionList, Result, Tags, Value, hint, is_harmless,
 };
 pub use bstr::BString;
 pub use bytes::Bytes;

@@ -13,6 +13,7 @@
 mod fashion_mnist;
 mod grail;
 mod idx;
+mod im2rec;
 mod manifest;
 mod mxnet;
 mod peer;
@@ -86,7 +87,7 @@ impl Tally {
 pub fn run_all(seed: u64) -> Result<(), Failure> {
     setup::packages()?;
     let mxnet_python = setup::mxnet_python()?;
-    crate::im2rec_interop::run(&mxnet_python)?;
+    im2rec::run(&mxnet_python)?;
     let mxnet = Peer::script(&["mxnet 1.9.1"], mxnet_python, "mxnet_peer.py");
     let grail = Peer::program(&["grailbio/base v0.0.11"], setup::grail_peer()?);
     let idx_libraries = &["idx2numpy 1.2.3", "torchvision 0.15.2"];
@@ -184,8 +185,7 @@ fn empty_folder(name: &str) -> Result<PathBuf, Failure> {
 /// Compares two files byte by byte.
 fn compare_files(expected: &Path, found: &Path, report: &mut Report) -> anyrec::Result<()> {
     let read = |path: &Path| {
-        std::fs::read(path)
-            .map_err(|error| anyrec::Error::io("cannot read", error).in_file(path.to_string_lossy()))
+        std::fs::read(path).map_err(|error| anyrec::Error::io("cannot read", error).in_file(path))
     };
     let (expected_bytes, found_bytes) = (read(expected)?, read(found)?);
     let name = found.file_name().unwrap_or_default().to_string_lossy();

@@ -8,6 +8,7 @@ use anyrec::io::Access;
 use anyrec::{Error, RecordFile, Result};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The result of scanning a file.
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ pub fn check_records(
     records: &[Digest],
     positions: Option<&[(u64, u64)]>,
     report: &mut Report,
-) -> Result<(Scanned, Box<dyn RecordReader>)> {
+) -> Result<(Scanned, Arc<dyn RecordReader>)> {
     let options = OpenOptions::default();
     let input = RecordFile::open(path, &options)?;
     report.compare("format", format, input.format().id());
@@ -57,8 +58,7 @@ pub fn check_records(
     report.compare_lists("scan: positions", positions, &scanned.positions);
 
     // An empty stream has no name to detect its format from.
-    let mut named = OpenOptions::default();
-    named.format = Some(format.to_owned());
+    let named = OpenOptions::default().with_format(anyrec::format::named(format)?);
     let name = path.to_string_lossy();
     let file = File::open(path).map_err(|error| Error::io("cannot open", error).in_file(name.as_ref()))?;
     let streamed = scan(RecordFile::stream(&name, file, &named)?, &named, report)?;
@@ -74,9 +74,9 @@ pub fn check_records(
     Ok((scanned, open_reader(path, &options)?))
 }
 
-fn open_reader(path: &Path, options: &OpenOptions) -> Result<Box<dyn RecordReader>> {
+fn open_reader(path: &Path, options: &OpenOptions) -> Result<Arc<dyn RecordReader>> {
     let opened = RecordFile::open(path, options)?.reader(options)?;
-    opened.map(|opened| opened.reader).ok_or_else(|| Error::invalid("a file has no reader"))
+    opened.map(|(reader, _)| reader).ok_or_else(|| Error::invalid("a file has no reader"))
 }
 
 fn check_reader(

@@ -118,7 +118,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
     tell_notices(name, &report.notices);
     if report.records > 0 && !report.damage.is_empty() && name != super::STDIN {
         let kept = term::plural(report.records, "record");
-        tell_hint(&format!("{} keeps what is intact ({kept})", anyrec::hint::repair(name)));
+        tell_hint(&format!("{} keeps what is intact ({kept})", crate::hints::repair(name)));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use anyrec::Tags;
-use anyrec::format::{WriteOptions, by_id};
+use anyrec::format::{WriteOptions, by_id, grail};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
@@ -35,22 +35,16 @@ fn write_files(session: &Session) -> Vec<&'static str> {
         data[RECORD / 2..RECORD / 2 + 4].copy_from_slice(&0xced7_230a_u32.to_le_bytes());
         data
     };
-    let transformed = |name: &str| {
-        let mut options = WriteOptions::default();
-        options.transformers = vec![name.to_owned()];
-        options.max_items = Some(2);
-        options
-    };
-    let mut legacy = transformed("flate");
-    legacy.version = Some("1-packed".to_owned());
+    let transformed = |name: &str| grail::WriteOptions::default().with_transformer(name).with_max_items(2);
+    let legacy = transformed("flate").with_version(grail::Version::LegacyPacked);
     let plain = WriteOptions::default;
     let files = [
         ("plain.rec", "mxnet", plain()),
         ("plain.ffr", "ffrecord", plain()),
         ("plain.grail-rio", "grail", plain()),
-        ("zstd.grail-rio", "grail", transformed("zstd 1")),
-        ("flate.grail-rio", "grail", transformed("flate 1")),
-        ("legacy.grail-rpk-gz", "grail", legacy),
+        ("zstd.grail-rio", "grail", plain().with(transformed("zstd 1"))),
+        ("flate.grail-rio", "grail", plain().with(transformed("flate 1"))),
+        ("legacy.grail-rpk-gz", "grail", plain().with(legacy)),
         ("plain-idx2-ubyte", "idx", plain()),
         ("gzip-idx2-ubyte.gz", "idx", plain()),
     ];

@@ -11,7 +11,7 @@
 mod model;
 
 use anyrec::ErrorKind;
-use anyrec::format::WriteOptions;
+use anyrec::format::{WriteOptions, grail};
 use anyrec::io::{Access, finish_interrupted, open_file};
 use anyrec::{Key, Tags};
 use model::{Folder, Operation};
@@ -211,17 +211,21 @@ struct Scene(tempfile::TempDir);
 impl Scene {
     fn new() -> Self {
         let scene = Scene(tempfile::tempdir().unwrap());
+        let plain = WriteOptions::default();
+        let version = |version| plain.clone().with(grail::WriteOptions::default().with_version(version));
+        let unpacked = version(grail::Version::LegacyUnpacked);
+        let packed = version(grail::Version::LegacyPacked);
         for (stem, records) in [("a", 3), ("b", 4)] {
             let small: Vec<Vec<u8>> =
                 (0..records).map(|number| format!("{stem} record {number}").into()).collect();
             let large: Vec<Vec<u8>> =
                 (0..records).map(|number: u8| vec![number + stem.as_bytes()[0]; 200_000]).collect();
-            scene.write(&format!("{stem}.rec"), "mxnet", None, &small);
-            scene.write(&format!("{stem}.ffr"), "ffrecord", None, &small);
-            scene.write(&format!("{stem}-large.ffr"), "ffrecord", None, &large);
-            scene.write(&format!("{stem}.grail-rio"), "grail", None, &small);
-            scene.write(&format!("{stem}-unpacked.grail-rio"), "grail", Some("1-unpacked"), &small);
-            scene.write(&format!("{stem}-packed.grail-rpk"), "grail", Some("1-packed"), &small);
+            scene.write(&format!("{stem}.rec"), "mxnet", &plain, &small);
+            scene.write(&format!("{stem}.ffr"), "ffrecord", &plain, &small);
+            scene.write(&format!("{stem}-large.ffr"), "ffrecord", &plain, &large);
+            scene.write(&format!("{stem}.grail-rio"), "grail", &plain, &small);
+            scene.write(&format!("{stem}-unpacked.grail-rio"), "grail", &unpacked, &small);
+            scene.write(&format!("{stem}-packed.grail-rpk"), "grail", &packed, &small);
             std::fs::create_dir(scene.path(&format!("{stem}-folder"))).unwrap();
             for (number, record) in small.iter().enumerate() {
                 std::fs::write(scene.path(&format!("{stem}-folder/{number}")), record).unwrap();
@@ -238,10 +242,8 @@ impl Scene {
     }
 
     /// Writes a file whose records have keys where the format has any.
-    fn write(&self, name: &str, format: &str, version: Option<&str>, records: &[Vec<u8>]) {
-        let mut options = WriteOptions::default();
-        options.version = version.map(str::to_owned);
-        let mut writer = anyrec::format::by_id(format).unwrap().create(&self.path(name), &options).unwrap();
+    fn write(&self, name: &str, format: &str, options: &WriteOptions, records: &[Vec<u8>]) {
+        let mut writer = anyrec::format::by_id(format).unwrap().create(&self.path(name), options).unwrap();
         // Two files have no key in common, and so no two index files are alike.
         let first_key = if name.starts_with('a') { 100 } else { 200 };
         for (record, number) in records.iter().zip(first_key..) {

@@ -40,7 +40,7 @@ impl Batch {
     /// Like [`push`](Batch::push), for a record whose size a file determines.
     ///
     /// # Errors
-    /// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[inline]
     pub(crate) fn try_push(&mut self, record: &[u8]) -> Result<()> {
         let end = self.end();
@@ -108,8 +108,8 @@ impl Batch {
     }
 
     /// The records in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    pub fn iter(&self) -> Iter<'_> {
+        self.into_iter()
     }
 
     /// The bytes of all records, back to back.
@@ -186,6 +186,40 @@ impl Batch {
     }
 }
 
+impl<'a> IntoIterator for &'a Batch {
+    type Item = &'a [u8];
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        Iter { batch: self, next: 0 }
+    }
+}
+
+/// The records of a [`Batch`], in order.
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    batch: &'a Batch,
+    next: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let record = self.batch.get(self.next)?;
+        self.next += 1;
+        Some(record)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.batch.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
 impl PartialEq for Batch {
     fn eq(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.buffer() == other.buffer()
@@ -225,12 +259,9 @@ mod tests {
         assert_eq!(batch.clone().into_parts(), (b"abcd".to_vec(), vec![0, 2, 3, 4]));
         batch.lay_out_more(vec![0, 1, 3]).unwrap().copy_from_slice(b"efg");
         assert_eq!(batch, [&b"ab"[..], b"c", b"d", b"e", b"fg"].into_iter().collect());
-        assert_eq!(
-            batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(),
-            crate::base::ErrorKind::OutOfMemory
-        );
+        assert_eq!(batch.lay_out_more(vec![0, u64::MAX]).unwrap_err().kind(), crate::ErrorKind::OutOfMemory);
         batch.clear();
         assert_eq!(batch, Batch::new());
-        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::base::ErrorKind::OutOfMemory);
+        assert_eq!(batch.lay_out(vec![0, u64::MAX]).unwrap_err().kind(), crate::ErrorKind::OutOfMemory);
     }
 }

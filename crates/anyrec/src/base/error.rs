@@ -4,8 +4,11 @@
 //! of the place (file, byte offset, record number) as is known. The sentence never contains raw
 //! record bytes: what comes from a file is escaped before it is put into a message.
 
+use super::hint::Hint;
+use super::text::shown;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// `std::result::Result` with this library's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -14,7 +17,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system said no; the `io::Error` is the error's source.
+    /// The operating system's error; see [`Error::io_error`].
     Io,
     /// The bytes are not what the format promises.
     Corrupt,
@@ -46,7 +49,7 @@ pub enum ErrorKind {
 ///
 /// let error = Error::new(ErrorKind::Corrupt, "frame length 4096 exceeds the 12 bytes left in the file")
 ///     .in_file("train.rec").at(81920).in_record(1027)
-///     .with_hint("`anyrec repair train.rec -o fixed.rec` keeps the intact records");
+///     .with_hint("fetch the file again");
 /// assert_eq!(
 ///     error.to_string(),
 ///     "train.rec: frame length 4096 exceeds the 12 bytes left in the file (byte 81920, record 1027)",
@@ -59,12 +62,12 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: String,
-    file: Option<String>,
+    file: Option<FileName>,
     offset: Option<u64>,
     record: Option<u64>,
     expected: Option<String>,
     found: Option<String>,
-    hint: Option<String>,
+    hint: Option<Hint>,
     source: Option<io::Error>,
 }
 
@@ -119,7 +122,7 @@ impl Error {
         Self::new(ErrorKind::OutOfMemory, format!("out of memory: {bytes} more bytes were needed"))
     }
 
-    /// [`ErrorKind::Io`] with what was being done when the system refused;
+    /// [`ErrorKind::Io`] with what was being done when the operating system refused;
     /// [`ErrorKind::OutOfMemory`] where that is why.
     pub fn io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
@@ -132,7 +135,8 @@ impl Error {
     }
 
     /// Names the file, unless an inner call named it already.
-    pub fn in_file(mut self, file: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn in_file(mut self, file: impl Into<FileName>) -> Self {
         self.0.file.get_or_insert_with(|| file.into());
         self
     }
@@ -156,8 +160,9 @@ impl Error {
         self
     }
 
-    /// What to do next, ideally a command to type.
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    /// What to do next.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
@@ -189,9 +194,14 @@ impl Error {
         &self.0.message
     }
 
-    /// The file, as the caller named it.
+    /// The file, ready to be shown: odd characters of its name are escaped.
     pub fn file(&self) -> Option<&str> {
-        self.0.file.as_deref()
+        self.0.file.as_ref().map(|file| file.shown.as_str())
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.file.as_ref().map(|file| file.path.as_path())
     }
 
     /// The byte offset in the file.
@@ -215,8 +225,8 @@ impl Error {
     }
 
     /// What to do next.
-    pub fn hint(&self) -> Option<&str> {
-        self.0.hint.as_deref()
+    pub fn hint(&self) -> Option<&Hint> {
+        self.0.hint.as_ref()
     }
 
     /// The operating system's error, if that is what this is.
@@ -229,7 +239,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
         if let Some(file) = &inner.file {
-            write!(f, "{file}: ")?;
+            write!(f, "{}: ", file.shown)?;
         }
         f.write_str(&inner.message)?;
         if let (Some(expected), Some(found)) = (&inner.expected, &inner.found) {
@@ -254,8 +264,43 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
+/// The operating system's error is part of the message, so it is no `source`: reporters that print
+/// the chain would print it twice. [`Error::io_error`] has it.
+impl std::error::Error for Error {}
+
+/// A file's name: its path, and how messages show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileName {
+    shown: String,
+    path: PathBuf,
+}
+
+impl From<&str> for FileName {
+    fn from(name: &str) -> Self {
+        FileName { shown: name.to_owned(), path: name.into() }
+    }
+}
+
+impl From<&String> for FileName {
+    fn from(name: &String) -> Self {
+        name.as_str().into()
+    }
+}
+
+impl From<String> for FileName {
+    fn from(name: String) -> Self {
+        FileName { path: PathBuf::from(&name), shown: name }
+    }
+}
+
+impl From<&Path> for FileName {
+    fn from(path: &Path) -> Self {
+        FileName { shown: shown(path), path: path.to_owned() }
+    }
+}
+
+impl From<&PathBuf> for FileName {
+    fn from(path: &PathBuf) -> Self {
+        path.as_path().into()
     }
 }

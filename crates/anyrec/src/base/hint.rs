@@ -1,77 +1,128 @@
-//! Commands to type, as hints name them: ready to be pasted into a shell.
+//! What to do about an error, as a value: every front end words it in its own language.
 
 use std::borrow::Cow;
+use std::fmt;
 
-/// What to do about a limit; the command line and Python add how theirs are called.
-pub const LIMIT: &str = "raise the limit if the file is trusted";
-
-/// `` `anyrec VERB FILE` ``.
-///
-/// ```
-/// use anyrec::hint;
-///
-/// assert_eq!(hint::command("index", "train.rec"), "`anyrec index train.rec`");
-/// assert_eq!(hint::command("index", "my photos.rec"), "`anyrec index 'my photos.rec'`");
-/// ```
-pub fn command(verb: &str, file: &str) -> String {
-    format!("`anyrec {verb} {}`", shell_word(file))
+/// What to do next. `{}` words it for Rust; a command line and other languages name their own commands
+/// and arguments instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// A sentence that holds in every language.
+    Advice(Cow<'static, str>),
+    /// The file is damaged: verification lists all damage, a repair keeps the intact records.
+    Damaged {
+        /// The file.
+        file: String,
+    },
+    /// A repair keeps part of the file.
+    Repair {
+        /// The file.
+        file: String,
+        /// Records at its beginning that are kept.
+        records: u64,
+    },
+    /// The file's index file or table must be written again.
+    Index {
+        /// The data file.
+        file: String,
+    },
+    /// An index file can be made from the data, but not with its old keys.
+    RebuildKeys {
+        /// The data file.
+        file: String,
+    },
+    /// A damaged file is indexed only if damage may be skipped.
+    IndexDamaged {
+        /// The data file.
+        file: String,
+    },
+    /// An interrupted replacement can be completed.
+    Finish {
+        /// The file that is being replaced.
+        file: String,
+    },
+    /// A limit on memory can be raised.
+    RaiseLimit,
+    /// The file exists: choose another name or allow overwriting.
+    AllowOverwrite,
+    /// The format cannot be told: name it.
+    NameFormat,
+    /// Some names cannot be written as they are; they can be escaped.
+    EscapeNames,
+    /// A repaired packed folder needs a tree that fits.
+    RebuildTree,
+    /// Labels need a wider element type.
+    WiderLabels,
+    /// A transformer is not known by its name.
+    RegisterTransformer,
+    /// A key for decryption is missing.
+    GiveKey,
 }
 
-/// `` `anyrec repair FILE -o OUT` ``.
-pub fn repair(file: &str) -> String {
-    format!("`anyrec repair {} -o OUT`", shell_word(file))
-}
-
-/// What to do about an index file that is missing or does not fit, and which keys that gives.
-pub(crate) fn reindex(file: &str) -> String {
-    format!(
-        "{} makes one whose keys are the ids of the image headers where all differ, else record numbers; other \
-         keys cannot be recovered from the data",
-        command("index", file)
-    )
-}
-
-/// What to do about a damaged file that is to be indexed.
-pub(crate) fn index_damaged(file: &str) -> String {
-    format!("skip the damage to index the intact records, or make a sound file first: {}", repair(file))
-}
-
-/// What to do about a damaged file.
-pub(crate) fn damaged(file: &str) -> String {
-    format!("{} lists all damage, {} keeps the intact records", command("verify", file), repair(file))
-}
-
-/// A file's name as one word of a command line: in single quotes where a shell would take it apart,
-/// and behind `./` where it would look like an option.
-fn shell_word(file: &str) -> Cow<'_, str> {
-    let plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
-    let file: Cow<'_, str> =
-        if file.starts_with('-') { format!("./{file}").into() } else { Cow::Borrowed(file) };
-    if !file.is_empty() && file.chars().all(plain) {
-        return file;
+impl From<&'static str> for Hint {
+    fn from(advice: &'static str) -> Self {
+        Hint::Advice(advice.into())
     }
-    format!("'{}'", file.replace('\'', r"'\''")).into()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl From<String> for Hint {
+    fn from(advice: String) -> Self {
+        Hint::Advice(advice.into())
+    }
+}
 
-    #[test]
-    fn only_names_that_a_shell_would_take_apart_are_quoted() {
-        for (file, word) in [
-            ("train.rec", "train.rec"),
-            ("data/größe_1+2.ffr", "data/größe_1+2.ffr"),
-            ("a b.ffr", "'a b.ffr'"),
-            ("it's.ffr", r"'it'\''s.ffr'"),
-            ("$HOME.rec", "'$HOME.rec'"),
-            ("`ls`;*.rec", "'`ls`;*.rec'"),
-            ("~/x.rec", "'~/x.rec'"),
-            ("-o.rec", "./-o.rec"),
-            ("- x.rec", "'./- x.rec'"),
-            ("", "''"),
-        ] {
-            assert_eq!(shell_word(file), word);
+impl Hint {
+    /// [`Hint::Damaged`].
+    pub(crate) fn damaged(file: &str) -> Self {
+        Hint::Damaged { file: file.to_owned() }
+    }
+
+    /// [`Hint::RebuildKeys`].
+    pub(crate) fn rebuild_keys(file: &str) -> Self {
+        Hint::RebuildKeys { file: file.to_owned() }
+    }
+
+    /// [`Hint::Index`].
+    pub(crate) fn index(file: impl Into<String>) -> Self {
+        Hint::Index { file: file.into() }
+    }
+}
+
+/// Which keys a rebuilt index file has; the same in every language.
+pub const REBUILT_KEYS: &str = "makes one whose keys are the ids of the image headers where all differ, else \
+                                record numbers; other keys cannot be recovered from the data";
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hint::Advice(advice) => f.write_str(advice),
+            Hint::Damaged { .. } => {
+                f.write_str("`anyrec::verify` lists all damage, `anyrec::repair` keeps the intact records")
+            }
+            Hint::Repair { records, .. } => write!(f, "`anyrec::repair` keeps the first {records} records"),
+            Hint::Index { .. } => f.write_str("`anyrec::index` writes it again"),
+            Hint::RebuildKeys { .. } => write!(f, "`anyrec::index` {REBUILT_KEYS}"),
+            Hint::IndexDamaged { .. } => f.write_str(
+                "`OpenOptions::with_skip_damage` indexes the intact records; `anyrec::repair` makes a sound file",
+            ),
+            Hint::Finish { .. } => {
+                f.write_str("`anyrec::io::finish_interrupted` publishes the new files, which are complete")
+            }
+            Hint::RaiseLimit => f.write_str("raise the limit in `Limits` if the file is trusted"),
+            Hint::AllowOverwrite => {
+                f.write_str("choose another name, or allow overwriting with `WriteOptions::with_overwrite`")
+            }
+            Hint::NameFormat => f.write_str("name the format with `OpenOptions::with_format`"),
+            Hint::EscapeNames => f.write_str("`BadNames::Escape` writes such names escaped"),
+            Hint::RebuildTree => {
+                f.write_str("if this file was repaired: `RepairOptions::rebuild_tree` makes a tree that fits")
+            }
+            Hint::WiderLabels => {
+                f.write_str("choose a wider type for the label file with `ConvertOptions::label_dtype`")
+            }
+            Hint::RegisterTransformer => f.write_str("register it under that name with `Registry::register`"),
+            Hint::GiveKey => f.write_str("give it with `Registry::with_key`: keys are not stored in files"),
         }
     }
 }

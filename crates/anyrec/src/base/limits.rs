@@ -1,6 +1,7 @@
 //! The only way to an allocation whose size comes from a file.
 
-use crate::base::{Error, ErrorKind, Result, hint};
+use super::hint::Hint;
+use crate::base::{Error, ErrorKind, Result};
 
 /// Upper bounds on what a file can make this library hold in memory at once.
 ///
@@ -90,6 +91,6 @@ impl Limits {
     /// The error for a size over a limit.
     pub fn exceeded(what: &str, size: u64, limit: u64) -> Error {
         Error::new(ErrorKind::Limit, format!("{what} {size} is over the limit of {limit} bytes"))
-            .with_hint(hint::LIMIT)
+            .with_hint(Hint::RaiseLimit)
     }
 }

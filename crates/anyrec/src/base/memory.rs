@@ -9,7 +9,7 @@ const LARGE: usize = 4 << 20;
 /// Allocates zeroed memory.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>> {
     if size == 0 {
         return Ok(Vec::new());
@@ -45,7 +45,7 @@ pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>> {
 /// Reserves space for more elements, amortised like a vector's growth.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
 #[inline]
 pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     vector.try_reserve(more).map_err(|_| out_of_memory::<T>(more))
@@ -59,7 +59,7 @@ fn out_of_memory<T>(elements: usize) -> Error {
 /// Copies some bytes.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).map_err(|_| out_of_memory::<u8>(bytes.len()))?;
@@ -71,7 +71,7 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
 /// fail one by one.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub(crate) fn check_available(bytes: usize) -> Result<()> {
     let mut probe = Vec::<u8>::new();
     let there = probe.try_reserve_exact(bytes).map_err(|_| out_of_memory::<u8>(bytes));

@@ -15,10 +15,12 @@ mod text;
 mod value;
 pub(crate) mod verified_copy;
 
-pub use batch::Batch;
+pub use batch::{Batch, Iter as BatchIter};
 pub use checksum::Checksum;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, FileName, Result};
+pub use hint::Hint;
 pub use limits::Limits;
 pub use position::{Location, Plain, Position, PositionList};
 pub use text::is_harmless;
+pub(crate) use text::shown;
 pub use value::{ElementType, Key, Label, Tags, Value};

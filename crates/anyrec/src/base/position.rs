@@ -28,6 +28,7 @@ impl Position {
 /// The span may extend past the frame's actual end (an MXNet index file lists only where records
 /// begin), but never past the end of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Location {
     /// The record's address.
     pub position: Position,
@@ -59,6 +60,7 @@ impl Plain {
 
 /// A record that is stored verbatim: reading it is a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Plain {
     /// The record's bytes.
     pub range: Range<u64>,
@@ -89,7 +91,7 @@ impl PositionList {
     /// Frames of one record each, at these ascending offsets.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when they do not.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
     pub fn of_single_records(frames: Vec<u64>) -> Result<Self> {
         if !frames.is_sorted() {
             return Err(Error::invalid("frames do not follow each other"));
@@ -100,7 +102,7 @@ impl PositionList {
     /// Adds the next record. Records must be added in file order, item by item.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the position does not follow the last one.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the position does not follow the last one.
     pub fn push(&mut self, position: Position) -> Result<()> {
         let follows = match self.frames.last() {
             Some(&frame) if position.item > 0 => {
@@ -158,7 +160,7 @@ impl PositionList {
     /// Adds a frame with `items` records. Zero is allowed and adds nothing.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the frame does not lie after the last one.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the frame does not lie after the last one.
     pub fn push_frame(&mut self, frame: u64, items: u64) -> Result<()> {
         if items == 0 {
             return Ok(());
@@ -175,7 +177,7 @@ impl PositionList {
     /// Appends the positions of another list, which must follow those of this one.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when they do not.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
     pub fn append(&mut self, other: &PositionList) -> Result<()> {
         if let (Some(last), Some(first)) = (self.frames.last(), other.frames.first())
             && first < last

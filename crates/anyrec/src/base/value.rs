@@ -90,6 +90,7 @@ impl fmt::Display for Value {
 
 /// The type of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ElementType {
     /// Unsigned byte.
     U8,

@@ -14,6 +14,7 @@ use crate::base::memory::reserve;
 use crate::base::{Batch, Error, ErrorKind, Key, Position, Result, Tags};
 use crate::engine::{self, Place, RecordSet, Records};
 use crate::format::{self, Format, Notice, OpenOptions, RecordReader, RecordWriter, WriteOptions};
+use crate::io::Source;
 use crate::threads::fork::Once;
 use bytes::Bytes;
 use std::fmt;
@@ -70,6 +71,8 @@ pub struct Dataset {
 
 /// A file of a dataset.
 struct Shard {
+    /// The bytes as they are stored; the reader's may be decompressed.
+    source: Arc<dyn Source>,
     reader: Arc<dyn RecordReader>,
     /// Why a table beside the file is not used.
     notice: Option<Notice>,
@@ -104,7 +107,7 @@ impl Dataset {
         }
         if shards.len() > 1 {
             // A set that was replaced while it was opened would be half old, half new.
-            shards.iter().try_for_each(|shard| shard.reader.source().check_still_named())?;
+            shards.iter().try_for_each(|shard| shard.source.check_still_named())?;
         }
         let format = shards.first().map(|shard| shard.reader.format());
         let format = format.ok_or_else(|| Error::invalid("no file was named"))?;
@@ -303,7 +306,8 @@ impl Dataset {
     /// iteration continues with the next intact record; with [`OpenOptions::skip_damage`] it is
     /// skipped.
     pub fn iter(&self) -> Records {
-        Records::new(self.shards.iter().map(|shard| Arc::clone(&shard.reader)).collect(), &self.options)
+        let files = self.shards.iter().map(|shard| (shard.source.clone(), shard.reader.clone()));
+        Records::new(files.collect(), &self.options)
     }
 
     fn starts(&self) -> Result<&[u64]> {
@@ -371,9 +375,9 @@ impl fmt::Debug for Dataset {
 
 impl Shard {
     fn open(file: &RecordFile, options: &OpenOptions) -> Result<Shard> {
-        match file.reader(options)? {
-            Some((reader, notice)) => Ok(Shard { reader, notice }),
-            None => Err(Error::invalid("a stream cannot be read by number").in_file(file.name())),
+        match (file.source().cloned(), file.reader(options)?) {
+            (Some(source), Some((reader, notice))) => Ok(Shard { source, reader, notice }),
+            _ => Err(Error::invalid("a stream cannot be read by number").in_file(file.name())),
         }
     }
 

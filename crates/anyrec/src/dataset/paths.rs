@@ -1,8 +1,7 @@
 //! Expands paths, directories and patterns into files.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, shown};
 use crate::format;
-use crate::io::display_name;
 use std::path::{Path, PathBuf};
 
 /// Expands paths, directories (every record file directly inside, by name) and glob patterns into
@@ -21,7 +20,7 @@ pub fn expand(paths: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
                 files.extend(files_of_pattern(path)?)
             }
             Err(error) => {
-                return Err(Error::io("cannot open", error).in_file(display_name(path)));
+                return Err(Error::io("cannot open", error).in_file(path));
             }
         }
     }
@@ -32,7 +31,7 @@ pub fn expand(paths: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
 }
 
 fn files_of_directory(path: &Path) -> Result<Vec<PathBuf>> {
-    let name = display_name(path);
+    let name = shown(path);
     let io_error = |error| Error::io("cannot list", error).in_file(name.clone());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(io_error)? {
@@ -51,7 +50,7 @@ fn files_of_directory(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn files_of_pattern(path: &Path) -> Result<Vec<PathBuf>> {
-    let name = display_name(path);
+    let name = shown(path);
     let missing =
         || Error::io("cannot open", std::io::Error::from_raw_os_error(libc::ENOENT)).in_file(name.clone());
     let pattern = path.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;

@@ -19,9 +19,9 @@
 //! match is refused as stale and never partly used.
 
 use crate::base::checksum::crc32;
-use crate::base::{Error, ErrorKind, PositionList, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, PositionList, Result, shown};
 use crate::format::Format;
-use crate::io::{AtomicFile, Durability, Source, Window, display_name, open_file};
+use crate::io::{AtomicFile, Durability, Source, Window, open_file};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,13 +88,9 @@ impl Table {
     pub fn load(data: &Path) -> Result<Table> {
         let source = open_file(data, crate::io::Access::Auto)?;
         let path = Self::path_for(data);
-        let bytes = std::fs::read(&path)
-            .map_err(|error| Error::io("cannot read", error).in_file(display_name(&path)))?;
-        let table = Self::decode(&bytes).map_err(|error| {
-            error
-                .in_file(display_name(&path))
-                .with_hint(format!("{} makes it anew", hint::command("index", source.name())))
-        })?;
+        let bytes = std::fs::read(&path).map_err(|error| Error::io("cannot read", error).in_file(&path))?;
+        let table = Self::decode(&bytes)
+            .map_err(|error| error.in_file(&path).with_hint(Hint::index(source.name())))?;
         table.check_belongs(&source, data)?;
         Ok(table)
     }
@@ -197,16 +193,14 @@ impl Table {
 }
 
 fn stale(data: &Path, message: &str) -> Error {
-    let name = display_name(data);
-    Error::new(ErrorKind::Stale, message)
-        .in_file(display_name(&Table::path_for(data)))
-        .with_hint(format!("{} makes it anew", hint::command("index", &name)))
+    let name = shown(data);
+    Error::new(ErrorKind::Stale, message).in_file(&Table::path_for(data)).with_hint(Hint::index(name))
 }
 
 fn modified(data: &Path) -> Result<(i64, u32)> {
     use std::os::unix::fs::MetadataExt;
-    let metadata = std::fs::metadata(data)
-        .map_err(|error| Error::io("cannot inspect", error).in_file(display_name(data)))?;
+    let metadata =
+        std::fs::metadata(data).map_err(|error| Error::io("cannot inspect", error).in_file(data))?;
     Ok((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0)))
 }
 

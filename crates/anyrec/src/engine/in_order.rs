@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// Iterator over the records of files, by a sequential scan; see [`Dataset::iter`](crate::Dataset::iter).
 pub struct Records {
-    files: std::vec::IntoIter<Arc<dyn RecordReader>>,
+    /// Each file's source, as stored, and its reader.
+    files: std::vec::IntoIter<(Arc<dyn Source>, Arc<dyn RecordReader>)>,
     options: OpenOptions,
     /// The scan in progress, and its source.
     current: Option<(Box<dyn Scan>, Arc<dyn Source>)>,
@@ -19,18 +20,28 @@ pub struct Records {
 }
 
 impl Records {
-    pub(crate) fn new(files: Vec<Arc<dyn RecordReader>>, options: &OpenOptions) -> Self {
+    pub(crate) fn new(files: Vec<(Arc<dyn Source>, Arc<dyn RecordReader>)>, options: &OpenOptions) -> Self {
         let options = options.clone().with_notices(false);
         Records { files: files.into_iter(), options, current: None, failure: None }
     }
 
-    /// Appends the next records to a batch, until it has `count` records or `bytes` bytes (but at
-    /// least one record). If nothing is appended, the batch was full or the end is reached.
+    /// Fills a batch with the next records: `count` of them, or fewer if they reach `bytes` bytes (but
+    /// at least one). The batch is empty at the end.
     ///
     /// # Errors
-    /// As the iteration. The records before a failure are returned first; the next call with an
-    /// empty batch returns the error.
+    /// As the iteration. The records before a failure are returned first.
     pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
+        batch.clear();
+        self.extend(batch, count, bytes)
+    }
+
+    /// Appends the next records to a batch, until it has `count` records or `bytes` bytes in total (but
+    /// at least one record if it was empty). If nothing is appended, the batch was full or the end is
+    /// reached.
+    ///
+    /// # Errors
+    /// As [`fill`](Records::fill). The next call with an empty batch returns the error.
+    pub fn extend(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
         if self.failure.is_some() && !batch.is_empty() {
             return Ok(());
         }
@@ -108,15 +119,15 @@ impl Records {
     ) -> Result<Option<R>> {
         loop {
             let Some((scan, source)) = &mut self.current else {
-                let Some(file) = self.files.next() else { return Ok(None) };
-                let window = look(Window::new(Arc::clone(file.source())));
+                let Some((source, reader)) = self.files.next() else { return Ok(None) };
+                let window = look(Window::new(Arc::clone(&source)));
                 // Passing records between threads costs more than reading them, unless they must be
                 // decoded.
-                let scan = match file.is_transformed() {
-                    true => scan_ahead(file.format(), window, &self.options)?,
-                    false => file.format().scan(window, &self.options)?,
+                let scan = match reader.is_transformed() {
+                    true => scan_ahead(reader.format(), window, &self.options)?,
+                    false => reader.format().scan(window, &self.options)?,
                 };
-                self.current = Some((scan, Arc::clone(file.source())));
+                self.current = Some((scan, source));
                 continue;
             };
             match scan.next_event() {

@@ -11,6 +11,7 @@ pub mod idx;
 pub mod mxnet;
 mod options;
 mod reader;
+mod registry;
 mod scan;
 mod scan_ahead;
 mod settings;
@@ -19,6 +20,7 @@ mod writer;
 pub(crate) use idx::{LabelReader, LabelWriter};
 pub use options::{FormatOptions, OpenOptions, WriteOptions};
 pub use reader::{IndexState, Info, RecordReader};
+pub use registry::{formats, register};
 pub use scan::{Content, Damage, Event, Integrity, Metadata, Notice, Scan, ScannedRecord, Segments};
 #[cfg(feature = "testkit")]
 pub(crate) use scan_ahead::scan_ahead_in_segments;
@@ -26,17 +28,19 @@ pub(crate) use scan_ahead::{scan_ahead, segments};
 pub use settings::{Setting, SettingValue, set_open, set_write};
 pub use writer::{RecordWriter, Written};
 
-use crate::base::{Error, PositionList, Result, Tags};
-use crate::io::{Source, Window, display_name};
+use crate::base::{Error, Hint, PositionList, Result, Tags};
+use crate::io::{Source, Window};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every format this library knows, in the order in which detection asks them.
+/// Every format this library has, in the order in which detection asks them. [`formats`] has those
+/// that were registered, too.
 pub static FORMATS: &[&dyn Format] = &[&mxnet::FORMAT, &grail::FORMAT, &idx::FORMAT, &ffrecord::FORMAT];
 
 /// How sure a format is that some bytes are its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Likeness {
     /// They are not.
     No,
@@ -109,6 +113,22 @@ pub struct Capabilities {
     pub fixed_size: bool,
     /// Largest record.
     pub max_record: u64,
+}
+
+impl Default for Capabilities {
+    /// A format that can be read from its beginning to its end.
+    fn default() -> Self {
+        Capabilities {
+            checksummed: false,
+            random_access: false,
+            streamable: true,
+            keys: false,
+            labels: Labels::None,
+            wants_count: false,
+            fixed_size: false,
+            max_record: u64::MAX,
+        }
+    }
 }
 
 /// A record file format. Implementations hold no state.
@@ -276,18 +296,18 @@ pub const HEAD: usize = 64 << 10;
 
 /// The format with that id.
 pub fn by_id(id: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.id() == id)
+    formats().find(|format| format.id() == id)
 }
 
 /// The format whose names look like this path.
 pub fn by_name(path: &Path) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.has_name(path))
+    formats().find(|format| format.has_name(path))
 }
 
 /// The format of the bytes: the surest one, the earlier in [`FORMATS`] among equals.
 pub fn detect(head: &[u8], length: Option<u64>) -> Option<&'static dyn Format> {
     let mut best = (Likeness::No, None);
-    for format in FORMATS.iter().copied() {
+    for format in formats() {
         let likeness = format.detect(head, length);
         if likeness > best.0 {
             best = (likeness, Some(format));
@@ -303,7 +323,7 @@ pub fn detect(head: &[u8], length: Option<u64>) -> Option<&'static dyn Format> {
 pub fn infer(path: &Path) -> Result<&'static dyn Format> {
     by_name(path).ok_or_else(|| {
         Error::unsupported("cannot infer a format from the file name")
-            .in_file(display_name(path))
+            .in_file(path)
             .with_hint(format!("name the format: {}", known()))
     })
 }
@@ -347,7 +367,7 @@ pub fn named(id: &str) -> Result<&'static dyn Format> {
 
 /// The ids of all formats, for people.
 pub fn known() -> String {
-    let ids: Vec<_> = FORMATS.iter().map(|format| format.id()).collect();
+    let ids: Vec<_> = formats().map(|format| format.id()).collect();
     ids.join(", ")
 }
 
@@ -358,7 +378,6 @@ fn not_a_record_file(head: &[u8]) -> Error {
     }
     match foreign::recognise(head) {
         Some((what, hint)) => Error::unsupported(format!("this is {what}")).with_hint(hint),
-        None => Error::unsupported("none of the known formats begins like this")
-            .with_hint("name the format if you know it; the file may be damaged at its beginning"),
+        None => Error::unsupported("none of the known formats begins like this").with_hint(Hint::NameFormat),
     }
 }

@@ -92,7 +92,7 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
     /// Where record `index` is.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::base::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordReader::count).
     fn locate(&self, index: u64) -> Result<Location>;
 
     /// Brings what [`locate`](RecordReader::locate) will look at near the processor, without waiting
@@ -110,7 +110,7 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
     /// The record in `frame`, the bytes of `location.span`; checksums are verified here.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the place.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) with the place.
     fn decode<'a>(&self, index: u64, location: &Location, frame: &'a [u8]) -> Result<Cow<'a, [u8]>>;
 
     /// Record `index`.
@@ -196,7 +196,7 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
     /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::base::ErrorKind::OutOfRange); [`Stale`](crate::base::ErrorKind::Stale) where the
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange); [`Stale`](crate::ErrorKind::Stale) where the
     /// labels are not as many as the records; or when they cannot be read.
     fn label_beside(&self, _index: u64) -> Result<Option<Label>> {
         Ok(None)

@@ -5,7 +5,7 @@
 //! Where a frame holds several records, the first one's span is the whole frame and the others'
 //! spans are empty, at the frame's end.
 
-use crate::base::{Batch, Error, Position, Result, hint};
+use crate::base::{Batch, Error, Hint, Position, Result};
 use crate::base::{ElementType, Value};
 use bstr::BString;
 use std::ops::Range;
@@ -65,6 +65,7 @@ pub enum Event<'a> {
 
 /// An intact record met by a scan.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ScannedRecord<'a> {
     /// The record's address.
     pub position: Position,
@@ -76,8 +77,16 @@ pub struct ScannedRecord<'a> {
     pub data: &'a [u8],
 }
 
+impl<'a> ScannedRecord<'a> {
+    /// A record at a position, whose event accounts for the bytes of `span`.
+    pub fn new(position: Position, span: Range<u64>, integrity: Integrity, data: &'a [u8]) -> Self {
+        ScannedRecord { position, span, integrity, data }
+    }
+}
+
 /// What is known about a record's integrity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Integrity {
     /// It was computed and holds.
     Verified,
@@ -89,11 +98,19 @@ pub enum Integrity {
 
 /// A stretch of file that describes or fills.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The bytes.
     pub span: Range<u64>,
     /// What they say.
     pub content: Content,
+}
+
+impl Metadata {
+    /// Bytes that say something.
+    pub fn new(span: Range<u64>, content: Content) -> Self {
+        Metadata { span, content }
+    }
 }
 
 /// What a metadata stretch says.
@@ -122,6 +139,7 @@ pub enum Content {
 
 /// A byte range that is not what the format promises.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// First byte.
     pub begin: u64,
@@ -134,18 +152,24 @@ pub struct Damage {
 }
 
 impl Damage {
+    /// Damage of the bytes of `span` behind so many intact records.
+    pub fn new(span: Range<u64>, record: u64, reason: impl Into<String>) -> Self {
+        Damage { begin: span.start, end: span.end, record, reason: reason.into() }
+    }
+
     /// This damage as the error a reader gives that may not skip it.
     pub fn into_error(self, file: &str) -> Error {
         Error::corrupt(self.reason)
             .in_file(file)
             .at(self.begin)
             .in_record(self.record)
-            .with_hint(hint::damaged(file))
+            .with_hint(Hint::damaged(file))
     }
 }
 
 /// Something odd that costs no data.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Notice {
     /// Where, if it is at a place.
     pub offset: Option<u64>,
@@ -154,17 +178,25 @@ pub struct Notice {
     /// It is about a file beside this one that does not fit it: an index file that leads to no
     /// record, or a table of other data. The records are intact, but not all are found by it.
     pub is_stale: bool,
+    /// What to do about it.
+    pub hint: Option<Hint>,
 }
 
 impl Notice {
     /// A notice about the file as a whole.
     pub fn new(message: impl Into<String>) -> Self {
-        Notice { offset: None, message: message.into(), is_stale: false }
+        Notice { offset: None, message: message.into(), is_stale: false, hint: None }
     }
 
     /// A notice about a place.
     pub fn at(offset: u64, message: impl Into<String>) -> Self {
         Notice { offset: Some(offset), ..Self::new(message) }
+    }
+
+    /// The same notice, with what to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<Hint>) -> Self {
+        Notice { hint: Some(hint.into()), ..self }
     }
 
     /// The same notice, about a file beside this one that does not fit it.

@@ -182,9 +182,7 @@ pub fn set_write(
 /// The error, with the setting it is about.
 fn about(name: &str, error: Error) -> Error {
     match error.kind() {
-        crate::base::ErrorKind::Invalid => {
-            Error::invalid(format!("the setting `{name}`: {}", error.message()))
-        }
+        crate::ErrorKind::Invalid => Error::invalid(format!("the setting `{name}`: {}", error.message())),
         _ => error,
     }
 }

@@ -12,7 +12,7 @@ pub trait RecordWriter: Send {
     /// [`Written::notices`].
     ///
     /// # Errors
-    /// [`Limit`](crate::base::ErrorKind::Limit) for a record the format cannot hold, or what the system
+    /// [`Limit`](crate::ErrorKind::Limit) for a record the format cannot hold, or what the system
     /// says.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64>;
 
@@ -25,7 +25,7 @@ pub trait RecordWriter: Send {
     /// Sets the trailer, after the last record.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::base::ErrorKind::Unsupported) where the format has none.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the format has none.
     fn set_trailer(&mut self, _trailer: &[u8]) -> Result<()> {
         Err(Error::unsupported("the format has no trailer"))
     }

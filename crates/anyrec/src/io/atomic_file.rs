@@ -1,10 +1,9 @@
 //! Files that appear whole or not at all.
 
-use super::file::display_name;
 use super::publish::FileSet;
 use super::target::{Replaced, Target, folder};
 use super::unnamed::{Complete, Unnamed};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, shown};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -64,8 +63,8 @@ impl AtomicFile {
     /// Starts a file that will be called `target`.
     ///
     /// # Errors
-    /// [`Exists`](crate::base::ErrorKind::Exists) when the target is there and `overwrite` is false;
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
+    /// [`Exists`](crate::ErrorKind::Exists) when the target is there and `overwrite` is false;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a folder, a device or a pipe; otherwise what the
     /// system says.
     pub fn create(target: &Path, overwrite: bool, durability: Durability) -> Result<Self> {
         match Target::find(target, overwrite)? {
@@ -73,7 +72,7 @@ impl AtomicFile {
             Target::Stream(path) => Err(Error::invalid(
                 "is a device or a pipe, and a file of this format cannot be written as a stream",
             )
-            .in_file(display_name(&path))
+            .in_file(&path)
             .with_hint("write it to a regular file first")),
         }
     }
@@ -99,7 +98,7 @@ impl AtomicFile {
         overwrite: bool,
         durability: Durability,
     ) -> Result<Self> {
-        let failed = |error| Error::io("cannot create", error).in_file(display_name(&target));
+        let failed = |error| Error::io("cannot create", error).in_file(&target);
         // Said here, as a temporary file's name would be in the system's own words.
         std::fs::metadata(folder(&target)).map_err(failed)?;
         let file = Unnamed::create(folder(&target)).map_err(failed)?;
@@ -134,7 +133,7 @@ impl AtomicFile {
 
     /// The target's name as messages show it.
     pub fn name(&self) -> String {
-        display_name(&self.target)
+        shown(&self.target)
     }
 
     /// Leaves the first `length` bytes of a file that has none yet to be written later: a hole, that
@@ -303,7 +302,7 @@ impl AtomicFile {
     /// Gives the file its name. Until this returns, the old file (or none) has it.
     ///
     /// # Errors
-    /// What the system says; [`Exists`](crate::base::ErrorKind::Exists) when somebody else made the target
+    /// What the system says; [`Exists`](crate::ErrorKind::Exists) when somebody else made the target
     /// meanwhile and `overwrite` is false.
     pub fn commit(self) -> Result<()> {
         FileSet::of(self.complete()?).publish()

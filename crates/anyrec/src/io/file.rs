@@ -5,7 +5,7 @@ use super::positional::PositionalFile;
 use super::publish::check_published;
 use super::read_at::{RangeRead, Source, checked, past_end};
 use crate::base::memory::reserve;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, shown};
 use crate::threads::fork::Once;
 use bytes::Bytes;
 use std::fs::File;
@@ -42,10 +42,10 @@ pub enum Access {
 /// Opens a local file for reading.
 ///
 /// # Errors
-/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::base::ErrorKind::Invalid); one of
-/// several files whose replacement was interrupted is [`Stale`](crate::base::ErrorKind::Stale).
+/// Whatever the system says; a directory or a pipe is [`Invalid`](crate::ErrorKind::Invalid); one of
+/// several files whose replacement was interrupted is [`Stale`](crate::ErrorKind::Stale).
 pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
-    let name = display_name(path);
+    let name = shown(path);
     let io_error = |doing: &str, error| Error::io(doing, error).in_file(name.clone());
     check_published(path)?;
     let mut how = File::options();
@@ -81,26 +81,6 @@ pub fn open_file(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
         return Ok(Arc::new(MappedFile { common, map, lent: Once::new() }));
     }
     Ok(Arc::new(PositionalFile::new(common, access == Access::Direct)))
-}
-
-/// A path as messages show it: what a terminal could be misled by, and invalid UTF-8, escaped.
-pub(crate) fn display_name(path: &Path) -> String {
-    use bstr::ByteSlice;
-    use std::os::unix::ffi::OsStrExt;
-    let mut name = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        for character in chunk.valid().chars() {
-            if crate::base::is_harmless(character) {
-                name.push(character);
-            } else {
-                name.extend(character.escape_default());
-            }
-        }
-        for byte in chunk.invalid().bytes() {
-            name.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    name
 }
 
 #[cfg(target_os = "linux")]

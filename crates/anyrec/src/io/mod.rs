@@ -20,7 +20,6 @@ mod uring;
 mod window;
 
 pub use atomic_file::{AtomicFile, CompleteFile, Durability};
-pub(crate) use file::display_name;
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
 pub use publish::{FileSet, Obsolete, finish_interrupted};

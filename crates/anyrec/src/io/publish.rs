@@ -24,10 +24,9 @@
 //! published in the same order, but a kill between can lose them.
 
 use super::atomic_file::{CompleteFile, Durability};
-use super::file::display_name;
 use super::target::{exists, folder};
 use super::unnamed::{Complete, Partial, hidden_name, hold_off_interrupt, link, rename_to_new};
-use crate::base::{Error, ErrorKind, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, Result, shown};
 use bstr::ByteSlice;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -126,7 +125,7 @@ impl FileSet {
     /// What the system says.
     pub fn close_files(self) -> Result<Self> {
         let close = |(role, file): (Role, CompleteFile)| {
-            let failed = |error| Error::io("cannot finish", error).in_file(display_name(&file.target));
+            let failed = |error| Error::io("cannot finish", error).in_file(&file.target);
             let closed = file.file.close(folder(&file.target)).map_err(failed)?;
             Ok((role, CompleteFile { file: closed, ..file }))
         };
@@ -141,7 +140,7 @@ impl FileSet {
     pub fn publish(mut self) -> Result<()> {
         self.files.retain(|(_, file)| !matches!(file.file, Complete::Stream));
         let Some((_, first)) = self.files.first() else { return Ok(()) };
-        let failed = |target: &Path, error| Error::io("cannot finish", error).in_file(display_name(target));
+        let failed = |target: &Path, error| Error::io("cannot finish", error).in_file(target);
         let home = folder(&first.target).to_owned();
         let durability = first.durability;
         let _held = hold_off_interrupt().map_err(|error| failed(&first.target, error))?;
@@ -161,9 +160,7 @@ impl FileSet {
         if let Some(twice) =
             targets.windows(2).find(|pair| pair.first() == pair.last()).and_then(<[&Path]>::first)
         {
-            return Err(
-                Error::invalid("two of the files to be written have this name").in_file(display_name(twice))
-            );
+            return Err(Error::invalid("two of the files to be written have this name").in_file(*twice));
         }
         let mut remove: Vec<PathBuf> =
             self.obsolete.iter().filter(|old| old.is_unchanged()).map(|old| old.path.clone()).collect();
@@ -202,9 +199,9 @@ impl FileSet {
                 .and_then(|()| sync(folder(&old), durability))
                 .map_err(|error| failed(&old, error))?;
         }
-        marker.carry_out(&home).map_err(|error| {
-            let hint = marker.steps.first().map(|step| finish_hint(&step.target)).unwrap_or_default();
-            error.with_hint(hint)
+        marker.carry_out(&home).map_err(|error| match marker.steps.first() {
+            Some(step) => error.with_hint(finish_hint(&step.target)),
+            None => error,
         })?;
         elsewhere.into_iter().try_for_each(|(_, file)| file.publish_alone())
     }
@@ -224,14 +221,14 @@ impl CompleteFile {
         };
         named.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&target),
-            _ => Error::io("cannot finish", error).in_file(display_name(&target)),
+            _ => Error::io("cannot finish", error).in_file(&target),
         })?;
         sync(folder(&target), durability).map_err(|error| {
             Error::io(
                 "the new file is in place, but after a power loss it may be gone: cannot sync the folder",
                 error,
             )
-            .in_file(display_name(&target))
+            .in_file(&target)
         })
     }
 }
@@ -243,7 +240,7 @@ impl CompleteFile {
 /// What the system says.
 pub fn finish_interrupted(path: &Path) -> Result<bool> {
     let path = resolved(path);
-    let failed = |error| Error::io("cannot finish", error).in_file(display_name(&path));
+    let failed = |error| Error::io("cannot finish", error).in_file(&path);
     let _held = hold_off_interrupt().map_err(failed)?;
     let _lock = Lock::exclusive(folder(&path))?;
     Marker::finish(&path)
@@ -262,7 +259,7 @@ pub(super) fn check_published(path: &Path) -> Result<()> {
     }
     let _lock = Lock::shared(folder(&path))?;
     let Some(marker) = Marker::read(&path)?.filter(|marker| !marker.is_done()) else { return Ok(()) };
-    let name = |step: &Step| display_name(Path::new(step.target.file_name().unwrap_or_default()));
+    let name = |step: &Step| shown(Path::new(step.target.file_name().unwrap_or_default()));
     let list = |wanted: bool| {
         let data = marker.steps.iter().filter(|step| step.is_done() == wanted);
         let names: Vec<String> = data.map(name).collect();
@@ -276,15 +273,12 @@ pub(super) fn check_published(path: &Path) -> Result<()> {
             list(false)
         ),
     )
-    .in_file(display_name(&path))
+    .in_file(&path)
     .with_hint(finish_hint(&path)))
 }
 
-fn finish_hint(path: &Path) -> String {
-    format!(
-        "{} puts the new files in place, which are complete",
-        hint::command("finish", &display_name(path))
-    )
+fn finish_hint(path: &Path) -> Hint {
+    Hint::Finish { file: shown(path) }
 }
 
 /// A file as the writer saw it: links of its own name followed.
@@ -329,9 +323,9 @@ impl Step {
             return Ok(());
         }
         let what = "the rest of this interrupted replacement is not the one that was made here";
-        let marker = display_name(&hidden_name(&self.target, "replacing"));
+        let marker = shown(&hidden_name(&self.target, "replacing"));
         let hint = format!("remove {marker} if you trust the file as it is");
-        Err(Error::invalid(what).in_file(display_name(&self.target)).with_hint(hint))
+        Err(Error::invalid(what).in_file(&self.target).with_hint(hint))
     }
 
     fn carry_out(&self) -> Result<()> {
@@ -344,7 +338,7 @@ impl Step {
         };
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&self.target),
-            _ => Error::io("cannot finish", error).in_file(display_name(&self.target)),
+            _ => Error::io("cannot finish", error).in_file(&self.target),
         })
     }
 }
@@ -372,7 +366,7 @@ impl Marker {
                 let _ = std::fs::remove_file(path);
             }
         }
-        written.map_err(|error| Error::io("cannot finish", error).in_file(display_name(home)))
+        written.map_err(|error| Error::io("cannot finish", error).in_file(home))
     }
 
     fn try_write(&self, home: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -399,7 +393,7 @@ impl Marker {
 
     /// Does what is left to do, and removes the marker.
     fn carry_out(&self, home: &Path) -> Result<()> {
-        let failed = |error| Error::io("cannot finish", error).in_file(display_name(home));
+        let failed = |error| Error::io("cannot finish", error).in_file(home);
         let of = |role| self.steps.iter().filter(move |step| step.role == role);
         self.steps.iter().try_for_each(Step::check)?;
         // Data has its names only when old index files are gone: then there may be new ones.
@@ -432,7 +426,7 @@ impl Marker {
                 let marker = hidden_name(path, "replacing");
                 remove_if_there(&marker)
                     .map(|()| false)
-                    .map_err(|error| Error::io("cannot remove", error).in_file(display_name(&marker)))
+                    .map_err(|error| Error::io("cannot remove", error).in_file(&marker))
             }
         }
     }
@@ -444,7 +438,7 @@ impl Marker {
         match std::fs::read(&marker) {
             Ok(text) => Ok(Self::parse(&text, folder(path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("cannot read", error).in_file(display_name(&marker))),
+            Err(error) => Err(Error::io("cannot read", error).in_file(&marker)),
         }
     }
 
@@ -557,8 +551,8 @@ impl Lock {
         folder: &Path,
         try_lock: fn(&File) -> std::result::Result<(), std::fs::TryLockError>,
     ) -> Result<Self> {
-        let open = File::open(folder)
-            .map_err(|error| Error::io("cannot open the folder", error).in_file(display_name(folder)))?;
+        let open =
+            File::open(folder).map_err(|error| Error::io("cannot open the folder", error).in_file(folder))?;
         let begun = Instant::now();
         loop {
             match try_lock(&open) {
@@ -572,7 +566,7 @@ impl Lock {
                         "another process is replacing files here",
                         io::ErrorKind::TimedOut.into(),
                     )
-                    .in_file(display_name(folder)));
+                    .in_file(folder));
                 }
             }
         }

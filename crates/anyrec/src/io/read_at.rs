@@ -40,7 +40,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Fills all the buffers. One call takes many ranges so that a source may serve them together.
     ///
     /// # Errors
-    /// A range past the end of the source is [`Corrupt`](crate::base::ErrorKind::Corrupt); otherwise
+    /// A range past the end of the source is [`Corrupt`](crate::ErrorKind::Corrupt); otherwise
     /// whatever the system says.
     fn read_ranges(&self, reads: &mut [RangeRead<'_>]) -> Result<()>;
 
@@ -92,8 +92,8 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// An error if the source has become shorter since it was opened, or could not be read.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when it was cut short meanwhile,
-    /// [`Io`](crate::base::ErrorKind::Io) when bytes of [`as_slice`](Source::as_slice) could not be read.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it was cut short meanwhile,
+    /// [`Io`](crate::ErrorKind::Io) when bytes of [`as_slice`](Source::as_slice) could not be read.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
@@ -102,7 +102,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// the other one.
     ///
     /// # Errors
-    /// [`Stale`](crate::base::ErrorKind::Stale) when it was replaced meanwhile.
+    /// [`Stale`](crate::ErrorKind::Stale) when it was replaced meanwhile.
     fn check_still_named(&self) -> Result<()> {
         Ok(())
     }

@@ -16,8 +16,7 @@
 //! asking it: the second one exists already and is refused. Where it can, both are made, since
 //! folders packed on Linux do hold such pairs.
 
-use super::file::display_name;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, shown};
 use bstr::{BStr, ByteSlice};
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr};
@@ -155,7 +154,7 @@ impl UnpackFolder {
                     .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
                     .open(path)
             })
-            .map_err(|error| Error::io("cannot open the folder", error).in_file(display_name(path)))?;
+            .map_err(|error| Error::io("cannot open the folder", error).in_file(path))?;
         Ok(UnpackFolder { folder: folder.into(), path: path.to_owned() })
     }
 
@@ -237,8 +236,7 @@ impl UnpackFolder {
     /// The gate that every name passes, whatever the caller checked before.
     fn checked(&self, name: &[u8]) -> Result<CString> {
         let refused = |reason: &str| {
-            Error::invalid(format!("the name {:?} is refused: {reason}", BStr::new(name)))
-                .in_file(display_name(&self.path))
+            Error::invalid(format!("the name {:?} is refused: {reason}", BStr::new(name))).in_file(&self.path)
         };
         check_name(name).map_err(refused)?;
         CString::new(name).map_err(|_| refused("it holds a zero byte"))
@@ -249,7 +247,7 @@ impl UnpackFolder {
     }
 
     fn failed(&self, doing: &str, name: &CString, error: io::Error) -> Error {
-        let file = display_name(&self.shown(name));
+        let file = shown(&self.shown(name));
         match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, "exists already")
                 .in_file(file)

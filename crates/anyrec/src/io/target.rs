@@ -1,7 +1,6 @@
 //! What a name to be written stands for: a file to make or replace, or a stream to write to.
 
-use super::file::display_name;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Hint, Result};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -30,7 +29,7 @@ pub(super) enum Target {
 
 impl Target {
     pub(super) fn find(name: &Path, overwrite: bool) -> Result<Self> {
-        let invalid = |message: &str| Error::invalid(message).in_file(display_name(name));
+        let invalid = |message: &str| Error::invalid(message).in_file(name);
         if name.file_name().is_none() {
             return Err(invalid("is not the name of a file"));
         }
@@ -48,7 +47,7 @@ impl Target {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Target::File { path, replaced: None })
             }
-            Err(error) => Err(Error::io("cannot create", error).in_file(display_name(name))),
+            Err(error) => Err(Error::io("cannot create", error).in_file(name)),
             Ok(found) if found.is_dir() => Err(invalid("is a folder, which a file cannot replace")),
             Ok(found) if found.file_type().is_block_device() => {
                 Err(invalid("is a block device, which is never written to"))
@@ -62,9 +61,7 @@ impl Target {
 
 /// The error for a file that is there and may not be replaced.
 pub(super) fn exists(target: &Path) -> Error {
-    Error::new(ErrorKind::Exists, "exists already")
-        .in_file(display_name(target))
-        .with_hint("choose another name, or allow overwriting (`--force` on the command line)")
+    Error::new(ErrorKind::Exists, "exists already").in_file(target).with_hint(Hint::AllowOverwrite)
 }
 
 /// Whether a path names an open descriptor of a process: `/proc/self/fd/1`, `/dev/fd/1`.
@@ -74,7 +71,7 @@ fn is_descriptor(path: &Path) -> bool {
 
 /// Opens a stream to write to it.
 pub(super) fn open_stream(path: &Path) -> Result<File> {
-    let failed = |error| Error::io("cannot write to", error).in_file(display_name(path));
+    let failed = |error| Error::io("cannot write to", error).in_file(path);
     let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
     let own = Path::new("/proc/self/fd").canonicalize().ok();
     if let (true, Some(number)) = (is_descriptor(path) && folder(path).canonicalize().ok() == own, number) {
@@ -94,9 +91,7 @@ pub(super) fn open_stream(path: &Path) -> Result<File> {
             Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(failed(error)),
             Err(_) if begun.elapsed() < WAIT_FOR_READER => std::thread::sleep(Duration::from_millis(10)),
             Err(_) => {
-                return Err(
-                    Error::invalid("is a pipe that no process reads from").in_file(display_name(path))
-                );
+                return Err(Error::invalid("is a pipe that no process reads from").in_file(path));
             }
         }
     }

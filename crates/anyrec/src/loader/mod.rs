@@ -10,7 +10,7 @@
 //! # fn main() -> anyrec::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("numbers.ffr");
-//! # let mut writer = anyrec::create(&path, "ffrecord")?;
+//! # let mut writer = anyrec::create(&path)?;
 //! # for number in 0..10u8 {
 //! #     writer.append(&[number], &anyrec::Tags::none())?;
 //! # }
@@ -52,6 +52,7 @@ use crate::base::{Error, Result};
 use crate::engine::{BatchPool, RecordSet};
 use load::Job;
 use run::{Ahead, Run};
+use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -114,7 +115,7 @@ impl Loader {
     /// A loader at the beginning of epoch 0. Nothing is read yet.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the plan was made for another number of records.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the plan was made for another number of records.
     pub fn new(records: Arc<dyn RecordSet>, plan: Plan, options: LoaderOptions) -> Result<Loader> {
         let count = records.count()?;
         if plan.records() != count {
@@ -175,7 +176,7 @@ impl Loader {
     /// Goes to where a state was saved, with any number of ranks, and takes over its seed.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mut plan = self.plan().clone();
         plan.resume(state)?;
@@ -288,5 +289,28 @@ impl Loader {
     /// is the one that would have come.
     pub fn close(&mut self) {
         self.run = None;
+    }
+}
+
+impl fmt::Debug for LoaderOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoaderOptions")
+            .field("threads", &self.threads)
+            .field("prefetch", &self.prefetch)
+            .field("max_bytes", &self.max_bytes)
+            .field("on_error", &self.on_error)
+            .field("labels", &self.labels)
+            .field("decodes", &self.decode.is_some())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Loader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loader")
+            .field("plan", self.plan())
+            .field("epoch", &self.epoch)
+            .field("consumed", &self.consumed)
+            .finish_non_exhaustive()
     }
 }

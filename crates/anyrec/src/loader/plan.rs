@@ -38,6 +38,7 @@ impl Default for PlanOptions {
 ///
 /// It says nothing about ranks, batch size or threads, which may differ on resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct State {
     /// Chose the order.
     pub seed: u64,
@@ -47,6 +48,13 @@ pub struct State {
     pub consumed: u64,
     /// What is being read in which order, in words: resuming with another is an error.
     pub order: String,
+}
+
+impl State {
+    /// A state that was saved.
+    pub fn new(seed: u64, epoch: u64, consumed: u64, order: String) -> Self {
+        State { seed, epoch, consumed, order }
+    }
 }
 
 /// Which records come when: a pure function of (seed, epoch, samples consumed).
@@ -87,7 +95,7 @@ impl Plan {
     /// The plan for `count` records, each once an epoch.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that make no sense.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense.
     pub fn new(count: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_one(count, options.seed, options.shuffle), options)
     }
@@ -99,7 +107,7 @@ impl Plan {
     /// epoch has `samples` samples.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that make no sense: an empty set, a
+    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that make no sense: an empty set, a
     /// weight that is not above 0.
     pub fn mix(parts: &[(u64, f64)], samples: u64, options: &PlanOptions) -> Result<Plan> {
         Self::with_order(Order::of_mixture(parts, samples, options.seed, options.shuffle)?, options)
@@ -200,7 +208,7 @@ impl Plan {
     /// Takes over the seed of a state.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) when the state is of other records or another order.
+    /// [`Invalid`](crate::ErrorKind::Invalid) when the state is of other records or another order.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         let mine = self.order.to_string();
         if state.order != mine || state.consumed > self.samples() {

@@ -1,7 +1,7 @@
 //! Writes an index: the format's own index file, or a table of positions.
 
 use super::verify::verify_source;
-use crate::base::{Error, Result, hint};
+use crate::base::{Error, Hint, Result};
 use crate::dataset::{RecordFile, Table};
 use crate::format::OpenOptions;
 use crate::io::{AtomicFile, Durability};
@@ -68,7 +68,7 @@ pub fn index(
         };
         return Err(Error::corrupt(format!("the file is damaged in {places}"))
             .in_file(&name)
-            .with_hint(hint::index_damaged(&name)));
+            .with_hint(Hint::IndexDamaged { file: name.clone() }));
     }
     let mut file = AtomicFile::create_or_stream(&output, options.overwrite, Durability::Machine)?;
     file.append(&built.bytes)?;

@@ -7,7 +7,7 @@
 
 use crate::base::{Error, ErrorKind, Result};
 use crate::format::{self, Content, Mended, Notice, OpenOptions, Written};
-use crate::io::{Window, display_name, open_file};
+use crate::io::{Window, open_file};
 use crate::tasks::convert::append_scanned;
 use crate::tasks::verify::{Report, verify_source};
 use std::path::Path;
@@ -49,9 +49,9 @@ pub fn repair(
 ) -> Result<Repair> {
     let (input, output, options) = (input.as_ref(), output.as_ref(), &settings.open);
     if same_file(input, output) {
-        return Err(Error::invalid("a repair never writes over its input")
-            .in_file(display_name(output))
-            .with_hint("give another name with `-o`, and replace the old file yourself once you have seen the result"));
+        return Err(Error::invalid("a repair never writes over its input").in_file(output).with_hint(
+            "give another name, and replace the old file yourself once you have seen the result",
+        ));
     }
     let source = open_file(input, options.access)?;
     let format = format::identify(&*source, options.format)?;

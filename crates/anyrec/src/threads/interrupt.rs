@@ -24,7 +24,7 @@ const OFTEN: usize = 1024;
 /// # fn main() -> anyrec::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("three.ffr");
-/// # let mut writer = anyrec::create(&path, "ffrecord")?;
+/// # let mut writer = anyrec::create(&path)?;
 /// # writer.append(b"one", &anyrec::Tags::none())?;
 /// # writer.finish()?;
 /// let dataset = anyrec::open(&path)?;

@@ -73,7 +73,7 @@ fn damage_stops_a_conversion_unless_it_may_be_skipped() {
     let mut settings = ConvertOptions::default();
     let error = run(&input, &output, format("ffrecord"), &settings).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.hint().unwrap().contains("repair"), "{error:#}");
+    assert!(error.hint().unwrap().to_string().contains("repair"), "{error:#}");
     assert!(!output.exists());
     settings.open.skip_damage = true;
     let result = run(&input, &output, format("ffrecord"), &settings).unwrap();

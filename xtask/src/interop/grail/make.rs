@@ -4,10 +4,10 @@ use super::{Entry, Kind, Pair, as_location, describe_pairs, read_shard, scanner}
 use crate::interop::manifest::{Digest, Shard};
 use crate::interop::random::Random;
 use anyrec::format::grail::{
-    FORMAT, LegacyPackedWriter, LegacyWriter, PackedEvent, TRAILER_KEY, TRANSFORMER_KEY, Writer, layout,
-    legacy,
+    FORMAT, LegacyPackedWriter, LegacyWriter, PackedEvent, TRAILER_KEY, TRANSFORMER_KEY, Transform, Version,
+    WriteOptions, Writer, layout, legacy,
 };
-use anyrec::format::{Format, WriteOptions};
+use anyrec::format::{self, Format};
 use anyrec::{BString, Error, Result};
 use anyrec::{Tags, Value};
 use std::path::Path;
@@ -112,8 +112,8 @@ fn trailer(random: &mut Random) -> Vec<u8> {
 
 fn options(entry: &mut Entry, item_count: usize, random: &mut Random) -> WriteOptions {
     let mut options = WriteOptions::default();
-    options.transformers = transformers(random);
-    entry.transformers.clone_from(&options.transformers);
+    entry.transformers = transformers(random);
+    options.transformers = entry.transformers.iter().map(|name| Transform::from(name.as_str())).collect();
     if random.chance(50) {
         options.max_items = Some((item_count / 20).max(random.between(1..=40)) as u64);
     }
@@ -123,7 +123,7 @@ fn options(entry: &mut Entry, item_count: usize, random: &mut Random) -> WriteOp
 
 /// The pairs that a writer puts before the others.
 fn reserved_pairs(options: &WriteOptions) -> Vec<Pair> {
-    let named = |name: &String| (BString::from(TRANSFORMER_KEY), Value::Text(name.as_str().into()));
+    let named = |name: &Transform| (BString::from(TRANSFORMER_KEY), Value::Text(name.to_string().into()));
     let mut pairs: Vec<_> = options.transformers.iter().map(named).collect();
     if options.trailer {
         pairs.push((TRAILER_KEY.into(), Value::Bool(true)));
@@ -222,7 +222,7 @@ fn packed(items: &[Vec<u8>], entry: &mut Entry, random: &mut Random) -> Result<V
     let mut options = WriteOptions::default();
     if entry.kind == Kind::PackedFlate {
         let level = random.choose(&[-2, -1, 0, 1, 5, 9]);
-        options.transformers = vec![format!("flate {level}")];
+        options.transformers = vec![Transform::flate_level(level)];
     }
     if random.chance(40) {
         options.max_items = Some(random.between(1..=30) as u64);
@@ -277,22 +277,19 @@ fn through_format(path: &Path, items: &[Vec<u8>], entry: &mut Entry, random: &mu
         _ => WriteOptions::default(),
     };
     let mut trailer_bytes = None;
-    options.version = Some(
-        match entry.kind {
-            Kind::V2 => {
-                trailer_bytes = random.chance(40).then(|| trailer(random));
-                options.trailer = trailer_bytes.is_some();
-                options.header = pairs(random);
-                entry.header = reserved_pairs(&options);
-                entry.header.extend(describe_pairs(&options.header));
-                "2"
-            }
-            Kind::Unpacked => "1-unpacked",
-            _ => "1-packed",
+    options.version = match entry.kind {
+        Kind::V2 => {
+            trailer_bytes = random.chance(40).then(|| trailer(random));
+            options.trailer = trailer_bytes.is_some();
+            options.header = pairs(random);
+            entry.header = reserved_pairs(&options);
+            entry.header.extend(describe_pairs(&options.header));
+            Version::Two
         }
-        .to_owned(),
-    );
-    let mut writer = FORMAT.create(path, &options)?;
+        Kind::Unpacked => Version::LegacyUnpacked,
+        _ => Version::LegacyPacked,
+    };
+    let mut writer = FORMAT.create(path, &format::WriteOptions::default().with(options))?;
     for item in items {
         writer.append(item, &Tags::none())?;
     }

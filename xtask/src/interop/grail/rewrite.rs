@@ -6,9 +6,8 @@
 use super::{Entry, Kind, scanner};
 use crate::interop::compare_files;
 use crate::interop::report::Report;
-use anyrec::format::WriteOptions;
 use anyrec::format::grail::legacy::RecordKind;
-use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, Scanner, Writer};
+use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, Scanner, WriteOptions, Writer};
 use anyrec::{Error, Position, Result};
 use std::path::Path;
 
@@ -30,8 +29,7 @@ pub fn rewrite(folder: &Path, entry: &Entry, scratch: &Path, report: &mut Report
 }
 
 fn version_two(mut scanner: Scanner) -> Result<Vec<u8>> {
-    let mut options = WriteOptions::default();
-    options.max_items = Some(NO_LIMIT);
+    let options = WriteOptions::default().with_max_items(NO_LIMIT);
     let mut output = Vec::new();
     let mut writer = Writer::new(&mut output, &options)?;
     for (key, value) in scanner.header().pairs() {
@@ -55,8 +53,7 @@ fn version_two(mut scanner: Scanner) -> Result<Vec<u8>> {
 /// Records of either kind, as they are stored in the file.
 fn legacy(mut scanner: Scanner, path: &Path) -> Result<Vec<u8>> {
     let file = std::fs::read(path).map_err(|error| Error::io("cannot read", error))?;
-    let mut options = WriteOptions::default();
-    options.max_items = Some(NO_LIMIT);
+    let options = WriteOptions::default().with_max_items(NO_LIMIT);
     let mut output = Vec::new();
     let items = items(&mut scanner)?;
     for record in items.chunk_by(|(one, _), (next, _)| one.frame == next.frame) {

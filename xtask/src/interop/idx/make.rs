@@ -5,7 +5,7 @@ use crate::interop::manifest::sha256;
 use crate::interop::random::Random;
 use anyrec::ElementType;
 use anyrec::format::WriteOptions;
-use anyrec::format::idx::{Element, Writer, write_array};
+use anyrec::format::idx::{self, Element, Writer, write_array};
 use anyrec::{Error, Result};
 use ndarray::{ArrayD, ShapeBuilder};
 use std::path::Path;
@@ -19,6 +19,7 @@ pub fn file(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
         ElementType::I32 => file_of::<i32>(folder, ordinal, &shape, random),
         ElementType::F32 => file_of::<f32>(folder, ordinal, &shape, random),
         ElementType::F64 => file_of::<f64>(folder, ordinal, &shape, random),
+        other => Err(Error::unsupported(format!("no file is made of {other}"))),
     }
 }
 
@@ -100,23 +101,22 @@ fn file_of<T: Number>(folder: &Path, ordinal: u64, shape: &[usize], random: &mut
     let data: Vec<u8> = elements.iter().flat_map(|element| element.stored()).collect();
     let records = slices(&data, &shape_in_file);
 
-    let mut options = WriteOptions::default();
-    options.gzip = random.choose(&[Some(is_gzip), None]).filter(|_| suffix == ".gz").or(Some(is_gzip));
+    let mut own = idx::WriteOptions::default();
+    own.gzip = random.choose(&[Some(is_gzip), None]).filter(|_| suffix == ".gz").or(Some(is_gzip));
     let way = random.weighted(&[1, 1, 1, 1]);
     match (shape_in_file.split_first(), way) {
         // Any memory order is written row by row.
         (None, _) | (_, 0) => {
             let mut columns = ArrayD::from_elem(shape.f(), T::of_bits(0));
             columns.assign(&array);
-            write_array(&path, &columns, &options)?;
+            write_array(&path, &columns, &WriteOptions::default().with(own))?;
         }
         (_, 1) => {
-            write_array(&path, &array, &options)?;
+            write_array(&path, &array, &WriteOptions::default().with(own))?;
         }
         (Some((&count, item_shape)), way) => {
-            options.dtype = Some(T::TYPE);
-            options.item_shape = Some(item_shape.to_vec());
-            let mut writer = Writer::create(&path, &options)?;
+            let own = own.with_dtype(T::TYPE).with_item_shape(item_shape);
+            let mut writer = Writer::create(&path, &WriteOptions::default().with(own))?;
             let count = usize::try_from(count).unwrap_or(0);
             for number in 0..count {
                 if way == 2 {

@@ -8,7 +8,7 @@ use super::reading::check_records;
 use super::report::Report;
 use super::{Exchange, compare_files};
 use anyrec::ElementType;
-use anyrec::format::idx::{Array, Reader, Writer};
+use anyrec::format::idx::{self, Array, Reader, Writer};
 use anyrec::format::{Content, OpenOptions, RecordReader, WriteOptions};
 use anyrec::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -110,10 +110,10 @@ impl Exchange for Idx {
         let path = folder.join(&entry.file);
         let reader = Reader::open(&path, &OpenOptions::default())?;
         let rewritten = scratch.join(&entry.file);
-        let mut options = WriteOptions::default();
-        options.dtype = Some(reader.header().dtype());
-        options.item_shape = Some(reader.header().item_shape().to_vec());
-        let mut writer = Writer::create(&rewritten, &options)?;
+        let own = idx::WriteOptions::default()
+            .with_dtype(reader.header().dtype())
+            .with_item_shape(reader.header().item_shape());
+        let mut writer = Writer::create(&rewritten, &WriteOptions::default().with(own))?;
         for number in 0..reader.count()? {
             writer.append(&reader.read(number)?)?;
         }

@@ -7,7 +7,8 @@ use crate::interop::reading::check_records;
 use crate::interop::report::Report;
 use anyrec::Key;
 use anyrec::format::mxnet::{
-    ImageHeader, Index, InsightFace, KeyType, LabelWidth, Reader, split_by_bytes, split_by_records,
+    self, ImageHeader, Index, IndexFile, InsightFace, KeyType, LabelWidth, Reader, split_by_bytes,
+    split_by_records,
 };
 use anyrec::format::{OpenOptions, RecordReader};
 use anyrec::io::Access;
@@ -50,9 +51,8 @@ pub fn check(folder: &Path, entry: &Entry, report: &mut Report) -> Result<()> {
 
 /// The index file must not change the records' numbers.
 fn check_without_index(path: &Path, records: &[Bytes], report: &mut Report) -> Result<()> {
-    let mut options = OpenOptions::default();
-    options.index_file = IndexFile::None;
-    let reader = open(path, &options)?;
+    let own = mxnet::OpenOptions::default().with_index_file(IndexFile::None);
+    let reader = open(path, &OpenOptions::default().with(own))?;
     let found = (0..reader.count()?).map(|number| reader.read(number)).collect::<Result<Vec<_>>>()?;
     report.compare_lists("records without the index file", records, &found);
     Ok(())

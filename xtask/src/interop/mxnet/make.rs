@@ -6,7 +6,7 @@ use crate::interop::manifest::{Digest, Shard};
 use crate::interop::random::Random;
 use anyrec::Result;
 use anyrec::format::mxnet::{
-    FORMAT, ImageHeader, LabelWidth, MAGIC, Writer, split_by_bytes, split_by_records,
+    self, FORMAT, ImageHeader, IndexFile, LabelWidth, MAGIC, Writer, split_by_bytes, split_by_records,
 };
 use anyrec::format::{Format, OpenOptions, RecordReader, WriteOptions};
 use anyrec::{Key, Label, Tags};
@@ -31,8 +31,9 @@ struct Making {
 impl Making {
     fn begin(folder: &Path, ordinal: u64, kind: Kind, key_type: Option<KeyKind>) -> Result<Self> {
         let entry = empty_entry(ordinal, kind, key_type);
-        let mut options = WriteOptions::default();
-        options.index_file = Some(if key_type.is_some() { IndexFile::Beside } else { IndexFile::None });
+        let index_file = if key_type.is_some() { IndexFile::Beside } else { IndexFile::None };
+        let own = mxnet::WriteOptions::default().with_index_file(index_file);
+        let options = WriteOptions::default().with(own);
         Ok(Making { writer: Writer::create(&folder.join(&entry.file), &options)?, entry })
     }
 

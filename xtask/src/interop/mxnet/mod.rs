@@ -9,7 +9,7 @@ use super::random::Random;
 use super::report::Report;
 use super::{Exchange, compare_files};
 use anyrec::Result;
-use anyrec::format::mxnet::{ImageHeader, Index, KeyType, LabelWidth, Reader, Writer};
+use anyrec::format::mxnet::{self, ImageHeader, Index, IndexFile, KeyType, LabelWidth, Reader, Writer};
 use anyrec::format::{OpenOptions, RecordReader, WriteOptions};
 use anyrec::io::{Access, open_file};
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,9 @@ impl Exchange for Mxnet {
             }
             _ => None,
         };
-        let mut options = WriteOptions::default();
-        options.index_file = Some(if index.is_some() { IndexFile::Beside } else { IndexFile::None });
+        let index_file = if index.is_some() { IndexFile::Beside } else { IndexFile::None };
+        let own = mxnet::WriteOptions::default().with_index_file(index_file);
+        let options = WriteOptions::default().with(own);
         let mut writer = Writer::create(&scratch.join(&entry.file), &options)?;
         for number in 0..reader.count()? {
             let offset = reader.locate(number)?.position.frame;

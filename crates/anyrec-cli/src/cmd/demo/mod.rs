@@ -47,7 +47,7 @@ impl Demo {
             Some(folder) => {
                 let folder = super::show(folder);
                 let photos = format!("{folder}/photos.rec");
-                format!("The files are in {folder}: try {}.", anyrec::hint::command("info", &photos))
+                format!("The files are in {folder}: try {}.", crate::hints::command("info", &photos))
             }
             None => "The files were removed; --keep DIR keeps them.".to_owned(),
         })?;

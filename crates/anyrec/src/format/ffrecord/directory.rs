@@ -2,7 +2,6 @@
 
 use super::python_text;
 use crate::base::{Error, Result};
-use crate::io::display_name;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// What the system says.
 pub fn directory_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |error| Error::io("cannot list the folder", error).in_file(display_name(folder));
+    let failed = |error| Error::io("cannot list the folder", error).in_file(folder);
     let mut names = Vec::new();
     for entry in folder.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();

@@ -8,7 +8,7 @@ use super::FORMAT;
 use super::layout::{HEADER, Table, TableState};
 use super::scan::{FfRecordScan, Placed};
 use crate::base::checksum::crc32;
-use crate::base::{Checksum, Error, ErrorKind, Limits, Location, Plain, Position, Result, hint};
+use crate::base::{Checksum, Error, ErrorKind, Hint, Limits, Location, Plain, Position, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Source, Window};
 use crate::threads::fork::Once;
@@ -87,7 +87,7 @@ impl Reader {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header makes no sense, or the metadata
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the header makes no sense, or the metadata
     /// checksum does not hold (unless `verify` is off or `skip_damage` on).
     pub fn open(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let length = source.len();
@@ -122,7 +122,7 @@ impl Reader {
     /// Where each sample begins, and, last, the file's length: one more than there are samples.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the file ends inside the table or an offset
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table or an offset
     /// is negative.
     pub fn offsets(&self) -> Result<Vec<u64>> {
         self.whole()?;
@@ -137,7 +137,7 @@ impl Reader {
     /// Each sample's CRC-32, as the table says.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where the file ends inside the table.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where the file ends inside the table.
     pub fn checksums(&self) -> Result<Vec<u32>> {
         self.whole()?;
         Ok((0..self.count()).filter_map(|index| self.table.checksum(index)).collect())
@@ -147,7 +147,7 @@ impl Reader {
     /// pass.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when it does not hold.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) when it does not hold.
     pub fn validate(&self) -> Result<()> {
         match self.table.check() {
             TableState::Verified | TableState::Unprotected => Ok(()),
@@ -194,7 +194,7 @@ impl Reader {
 
     fn corrupt(&self, message: impl Into<String>) -> Error {
         let file = self.source.name();
-        Error::corrupt(message).in_file(file).with_hint(hint::damaged(file))
+        Error::corrupt(message).in_file(file).with_hint(Hint::damaged(file))
     }
 }
 

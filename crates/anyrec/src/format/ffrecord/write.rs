@@ -67,8 +67,8 @@ impl Writer {
     /// [`Version::Old`] writes files without metadata checksum.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for settings that FFRecord does not have,
-    /// [`Exists`](crate::base::ErrorKind::Exists), or what the system says.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for settings that FFRecord does not have,
+    /// [`Exists`](crate::ErrorKind::Exists), or what the system says.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let unprotected = options.only::<own::WriteOptions>()?.version == Version::Old;
         let begin = table_length(options.count.unwrap_or(0)).ok_or_else(|| {
@@ -102,7 +102,7 @@ impl Writer {
     /// Adds a sample, says its number.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) where all announced samples are there already, or
+    /// [`Invalid`](crate::ErrorKind::Invalid) where all announced samples are there already, or
     /// what the system says.
     pub fn append(&mut self, sample: &[u8]) -> Result<u64> {
         let number = self.begin_sample()?;
@@ -170,7 +170,7 @@ impl Writer {
     /// appended.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) where announced samples are missing.
+    /// [`Invalid`](crate::ErrorKind::Invalid) where announced samples are missing.
     pub fn check_complete(&self) -> Result<()> {
         if self.broken {
             return Err(self.broken_error());

@@ -1,7 +1,7 @@
 //! What the built-in compressors have in common. Output grows only as it arrives, up to the caller's
 //! limit: what a frame says about its size is believed only where data could ordinarily come to that.
 
-use crate::base::{Error, ErrorKind, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, Result};
 
 /// Output is asked for in steps of this many bytes, doubling.
 pub(super) const STEP: usize = 64 << 10;
@@ -26,5 +26,5 @@ pub(super) fn within(block: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
 
 pub(super) fn over_limit(limit: u64) -> Error {
     let message = format!("decompressing a block takes more than the limit of {limit} bytes");
-    Error::new(ErrorKind::Limit, message).with_hint(hint::LIMIT)
+    Error::new(ErrorKind::Limit, message).with_hint(Hint::RaiseLimit)
 }

@@ -76,7 +76,7 @@ impl Header {
     /// The `transformer` entries, in order of application.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for an entry that is not a string of UTF-8.
     pub fn transformers(&self) -> Result<Vec<Transform>> {
         let named = self.pairs.iter().filter(|(key, _)| key == TRANSFORMER_KEY);
         named
@@ -112,7 +112,7 @@ impl Header {
     /// does.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for values that are cut short or of no known type.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for values that are cut short or of no known type.
     pub fn decode(item: &[u8]) -> Result<Self> {
         let mut decoder = Decoder { rest: item };
         let count = match decoder.value()? {

@@ -228,7 +228,7 @@ pub(super) fn chunk_count(payload: usize) -> usize {
 /// Adds a block to `out`: its chunks with their checksums and padding.
 ///
 /// # Errors
-/// [`Limit`](crate::base::ErrorKind::Limit) for a block of more than 2^32 - 1 chunks (128 TiB).
+/// [`Limit`](crate::ErrorKind::Limit) for a block of more than 2^32 - 1 chunks (128 TiB).
 pub fn encode_block(kind: BlockKind, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
     encode_chunks(kind, [payload, &[]], |chunk| {
         out.extend_from_slice(chunk);
@@ -247,9 +247,8 @@ pub(super) fn encode_chunks(
 ) -> Result<()> {
     let [mut now, mut later] = payload;
     let count = chunk_count(now.len().saturating_add(later.len()));
-    let total = u32::try_from(count).map_err(|_| {
-        Error::new(crate::base::ErrorKind::Limit, format!("a block cannot have {count} chunks"))
-    })?;
+    let total = u32::try_from(count)
+        .map_err(|_| Error::new(crate::ErrorKind::Limit, format!("a block cannot have {count} chunks")))?;
     let mut chunk = Vec::with_capacity(CHUNK);
     for index in 0..total {
         chunk.clear();
@@ -446,7 +445,7 @@ pub(super) fn put_item_list(sizes: &[u64], out: &mut Vec<u8>) {
 /// `record_size` bytes, without transformers: enough to reserve space beforehand.
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) when `record_size` is 0 or the bound is over 2^64.
+/// [`Invalid`](crate::ErrorKind::Invalid) when `record_size` is 0 or the bound is over 2^64.
 ///
 /// ```
 /// use anyrec::format::grail::required_space;

@@ -10,6 +10,7 @@ use crate::base::{Error, ErrorKind, Result, Tags};
 use crate::format::writer::DroppedTags;
 use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
@@ -350,5 +351,17 @@ impl RecordWriter for LegacyFileWriter {
         };
         written.notices.extend(self.dropped.notices("GRAIL"));
         Ok((written, files))
+    }
+}
+
+impl fmt::Debug for LegacyPackedWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LegacyPackedWriter").field("appended", &self.appended).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LegacyWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LegacyWriter").field("written", &self.written).finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use super::cache::BlockCache;
 use super::header::Header;
 use super::layout::{self, BlockKind, CHUNK_BYTES, ChunkRun};
 use super::legacy::{self, RECORD_HEADER, RecordKind};
-use crate::base::{Batch, Error, ErrorKind, Limits, Location, Position, PositionList, Result, hint};
+use crate::base::{Batch, Error, ErrorKind, Hint, Limits, Location, Position, PositionList, Result};
 use crate::format::scan_ahead;
 use crate::format::{Event, Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Source, Window};
@@ -147,7 +147,7 @@ impl Opened {
     pub(super) fn place(&self, error: Error, offset: u64) -> Error {
         let name = self.source.name();
         let wants_hint = error.kind() == ErrorKind::Corrupt && error.hint().is_none();
-        let error = if wants_hint { error.with_hint(hint::damaged(name)) } else { error };
+        let error = if wants_hint { error.with_hint(Hint::damaged(name)) } else { error };
         error.in_file(name).at(offset)
     }
 }

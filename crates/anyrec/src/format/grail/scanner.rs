@@ -9,6 +9,7 @@ use crate::base::{Error, ErrorKind, Position, Result};
 use crate::format::{Event, OpenOptions, Scan};
 use crate::io::Source;
 use bytes::Bytes;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -220,4 +221,13 @@ fn shard_range(opened: &Opened, start: i64, limit: i64, of: i64) -> Result<Range
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn chunks_before(shard: i64, chunks: u64, of: i64) -> u64 {
     (shard as f64 * (chunks as f64 / of as f64)) as u64
+}
+
+impl fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scanner")
+            .field("file", &self.opened.source.name())
+            .field("location", &self.location)
+            .finish_non_exhaustive()
+    }
 }

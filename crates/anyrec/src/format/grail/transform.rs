@@ -15,8 +15,7 @@ use super::encryption::Aes256Gcm;
 use super::flate::{FLATE, Flate};
 #[cfg(feature = "zstd")]
 use super::zstd::{ZSTD, Zstd};
-use crate::base::{Error, Result};
-use crate::io::display_name;
+use crate::base::{Error, Hint, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -180,7 +179,7 @@ impl Registry {
     /// # Errors
     /// A file that cannot be read, or holds something else.
     pub fn with_key_file(self, path: &Path) -> Result<Self> {
-        let about = |error: Error| error.in_file(display_name(path));
+        let about = |error: Error| error.in_file(path);
         let bytes = std::fs::read(path).map_err(|error| about(Error::io("cannot read the key", error)))?;
         let digits = bytes.trim_ascii();
         let key = if digits.len() == 64 {
@@ -235,7 +234,7 @@ impl Registry {
             _ => Err(match BUILT_IN.into_iter().find(|(built_in, _)| *built_in == name) {
                 Some((_, feature)) => Error::feature_is_off(&format!("transformer {name:?}"), feature),
                 None => Error::unsupported(format!("transformer {name:?} is not known"))
-                    .with_hint("register it, under that name, in the options' registry"),
+                    .with_hint(Hint::RegisterTransformer),
             }),
         }
     }
@@ -244,7 +243,7 @@ impl Registry {
     fn key(&self, id: &str) -> Result<[u8; 32]> {
         self.keys.get(id).copied().ok_or_else(|| {
             Error::invalid(format!("no key {id:?} for transformer \"aes-256-gcm\" was given"))
-                .with_hint("give it with `Registry::with_key`: keys are not stored in files")
+                .with_hint(Hint::GiveKey)
         })
     }
 }

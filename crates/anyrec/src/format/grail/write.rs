@@ -12,6 +12,7 @@ use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet};
 use bstr::BString;
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
@@ -33,7 +34,7 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// Calls come in this order: [`add_header`](Writer::add_header) any number of times, then
 /// [`append`](Writer::append), [`flush`](Writer::flush) and [`wait`](Writer::wait) as one likes,
 /// [`set_trailer`](Writer::set_trailer) at most once, [`finish`](Writer::finish). Anything else is
-/// an [`Invalid`](crate::base::ErrorKind::Invalid) error. A file appears under its name in `finish`.
+/// an [`Invalid`](crate::ErrorKind::Invalid) error. A file appears under its name in `finish`.
 ///
 /// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order; so
 /// many blocks, one that waits and the one being filled are in memory at most. A failure there is the error of
@@ -94,7 +95,7 @@ impl Writer<'static> {
     /// A writer of the file `path`, which appears in [`finish`](Writer::finish).
     ///
     /// # Errors
-    /// As [`Writer::new`]; [`Exists`](crate::base::ErrorKind::Exists) when it is there already and may
+    /// As [`Writer::new`]; [`Exists`](crate::ErrorKind::Exists) when it is there already and may
     /// not be replaced.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let mut writer = Self::over(None, &options.only()?)?;
@@ -249,7 +250,7 @@ impl<'a> Writer<'a> {
     /// was written already. For callers who learn only at the end whether there is one.
     ///
     /// # Errors
-    /// After the trailer or finish; [`Unsupported`](crate::base::ErrorKind::Unsupported) on a stream whose
+    /// After the trailer or finish; [`Unsupported`](crate::ErrorKind::Unsupported) on a stream whose
     /// header is written.
     pub fn withdraw_trailer(&mut self) -> Result<()> {
         self.require(&[State::Initial, State::Body], "withdraw the trailer")?;
@@ -473,5 +474,14 @@ impl RecordWriter for FileWriter {
         let (mut written, files) = self.writer.complete()?;
         written.notices.extend(self.dropped.notices("GRAIL"));
         Ok((written, files))
+    }
+}
+
+impl fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("appended", &self.appended)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }

@@ -102,9 +102,9 @@ impl Array {
 /// ```
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) where the elements have another type,
-/// [`Corrupt`](crate::base::ErrorKind::Corrupt) where bytes are missing or fail their checksum,
-/// [`Limit`](crate::base::ErrorKind::Limit) where a gzipped file is too large, or what the system says.
+/// [`Invalid`](crate::ErrorKind::Invalid) where the elements have another type,
+/// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum,
+/// [`Limit`](crate::ErrorKind::Limit) where a gzipped file is too large, or what the system says.
 pub fn read_array<T: Element>(path: impl AsRef<Path>, options: &OpenOptions) -> Result<ArrayD<T>> {
     Reader::open(path, options)?.array_of()
 }
@@ -200,7 +200,7 @@ impl Reader {
     /// reads nothing but the header.
     ///
     /// # Errors
-    /// As [`read_array`], and [`Unsupported`](crate::base::ErrorKind::Unsupported) where the file is read at
+    /// As [`read_array`], and [`Unsupported`](crate::ErrorKind::Unsupported) where the file is read at
     /// positions and so does not lie in memory.
     pub fn view(&self) -> Result<ArrayViewD<'_, u8>> {
         self.check_type(ElementType::U8)?;

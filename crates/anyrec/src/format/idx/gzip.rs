@@ -185,7 +185,7 @@ impl Inflater {
     /// `limits.decompressed` bytes are an error.
     ///
     /// # Errors
-    /// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub(super) fn new(window: Window, verify: bool, limits: &Limits) -> Result<Self> {
         let decompress = deflate::decompressor().map_err(|error| error.in_file(window.name()))?;
         Ok(Inflater {

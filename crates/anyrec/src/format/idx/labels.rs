@@ -2,7 +2,7 @@
 
 use super::options as own;
 use super::{Reader, Writer, decode_number, encode_number};
-use crate::base::{ElementType, Error, Label, Result};
+use crate::base::{ElementType, Error, Hint, Label, Result};
 use crate::format::{OpenOptions, RecordReader, WriteOptions, Written};
 use crate::io::FileSet;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,7 @@ impl LabelWriter {
             None => return Err(Error::invalid("the record has no label to write to the label file")),
         };
         let bytes = encode_number(number, self.dtype).ok_or_else(|| {
-            Error::invalid(format!("label {number} does not fit {}", self.dtype))
-                .with_hint("choose a wider type for the label file (`--label-dtype`)")
+            Error::invalid(format!("label {number} does not fit {}", self.dtype)).with_hint(Hint::WiderLabels)
         })?;
         self.writer.append(&bytes).map(drop)
     }

@@ -45,7 +45,7 @@ impl Header {
     /// A header with that type and shape.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for more than 255 dimensions, a dimension over
+    /// [`Invalid`](crate::ErrorKind::Invalid) for more than 255 dimensions, a dimension over
     /// 2^32-1, or a shape whose dimensions other than 0 multiply to more than 2^63-1 bytes (such
     /// a shape is refused even where a 0 among the dimensions leaves nothing to store: NumPy
     /// cannot hold it either, and no size of a part of it may overflow).
@@ -79,7 +79,7 @@ impl Header {
     /// Reads the header at the beginning of `bytes`, which may go on after it.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where `bytes` end too soon, or where they are not
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where `bytes` end too soon, or where they are not
     /// the header of an array that can exist.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let ends = |expected: usize| {
@@ -138,7 +138,7 @@ impl Header {
     /// is then a single element).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) for more than 2^17 records that have no bytes.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for more than 2^17 records that have no bytes.
     pub fn record_count(&self) -> Result<u64> {
         let count = self.slices();
         if self.record_size == 0 && count > MAX_EMPTY_RECORDS {

@@ -6,7 +6,7 @@
 
 use super::element::numbers;
 use super::read::Reader;
-use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags};
+use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags, shown};
 use crate::format::{Format, Info, OpenOptions, RecordReader};
 use crate::io::Source;
 use bytes::Bytes;
@@ -155,14 +155,14 @@ impl Pair {
     /// other file is not there, and as [`Pair::of`].
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
-        let name = crate::io::display_name(path);
+        let name = shown(path);
         let (role, candidates) = partners(path).ok_or_else(|| {
             Error::invalid("the name is not that of images or labels")
                 .in_file(name.clone())
                 .with_hint("name both files, as in `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`")
         })?;
         let other = candidates.iter().find(|candidate| candidate.is_file()).ok_or_else(|| {
-            let likeliest = candidates.first().map(|path| crate::io::display_name(path)).unwrap_or_default();
+            let likeliest = candidates.first().map(|path| shown(path)).unwrap_or_default();
             let what = if role == Role::Images { "labels" } else { "images" };
             Error::invalid(format!("the {what} that belong to this file are not beside it"))
                 .in_file(name)

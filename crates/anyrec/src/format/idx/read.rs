@@ -10,7 +10,7 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::base::{Error, ErrorKind, Label, Limits, Location, Plain, Position, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, Label, Limits, Location, Plain, Position, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Access, Source, Window, open_file};
 use crate::threads::fork::Once;
@@ -61,7 +61,7 @@ impl Reader {
     /// Opens a file on disk.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         Self::new(open_file(path.as_ref(), options.access)?, options)
     }
@@ -70,7 +70,7 @@ impl Reader {
     /// when they are asked for.
     ///
     /// # Errors
-    /// What the system says, or [`Corrupt`](crate::base::ErrorKind::Corrupt) where the header is damaged.
+    /// What the system says, or [`Corrupt`](crate::ErrorKind::Corrupt) where the header is damaged.
     pub fn new(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let (header, compressed) = read_header(&source, &options.limits)?;
         let inflated = compressed
@@ -103,7 +103,7 @@ impl Reader {
     /// mapped, see [`Dataset::lend`](crate::Dataset::lend).
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where bytes are missing or fail their checksum.
     pub fn data(&self) -> Result<Bytes> {
         self.source.check_unchanged()?;
         self.check_whole()?;
@@ -154,7 +154,7 @@ impl Reader {
         Error::corrupt(message)
             .expected_found(format!("{} bytes", self.header.file_length()), format!("{found} bytes"))
             .in_file(name)
-            .with_hint(format!("{} keeps the first {kept} records", hint::repair(name)))
+            .with_hint(Hint::Repair { file: name.to_owned(), records: kept })
     }
 
     /// Bytes that are there, of those the header promises and perhaps more.

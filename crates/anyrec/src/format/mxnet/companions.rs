@@ -2,9 +2,9 @@
 
 use super::index_file::{Index, LOST_OFFSET, show};
 use super::options::{self as own, IndexFile};
-use crate::base::{Error, ErrorKind, Position, PositionList, Result, hint};
+use crate::base::{Error, ErrorKind, Hint, Position, PositionList, Result, shown};
 use crate::format::{Notice, OpenOptions};
-use crate::io::{Access, Source, display_name};
+use crate::io::{Access, Source};
 use std::path::{Path, PathBuf};
 
 /// The index file's path: the one named in the options, or the one beside the file if there is.
@@ -33,7 +33,7 @@ pub(super) fn beside(path: &Path) -> Option<PathBuf> {
 
 /// A path as messages show it.
 pub(super) fn name(path: &Path) -> String {
-    display_name(path)
+    shown(path)
 }
 
 /// The index file, if it belongs to the file that is open: both may have been replaced meanwhile.
@@ -53,7 +53,7 @@ pub(super) fn check(
 ) -> Result<Vec<Notice>> {
     let Some(path) = index_path(source, options)? else { return Ok(Vec::new()) };
     let called = format!("index file {}", name(&path));
-    let hint = hint::reindex(source.name());
+    let hint = Hint::rebuild_keys(source.name());
     let index = match load(source, &path, options.access) {
         Ok(index) => index,
         // Only reading itself may fail here; a file full of nonsense is a finding.
@@ -63,7 +63,9 @@ pub(super) fn check(
         {
             return Err(error);
         }
-        Err(error) => return Ok(vec![Notice::new(format!("index file {error}; {hint}")).stale()]),
+        Err(error) => {
+            return Ok(vec![Notice::new(format!("index file {error}")).with_hint(hint).stale()]);
+        }
     };
     let mut notices = Vec::new();
     if let Some((line, key)) = index.first_text_key() {
@@ -72,8 +74,9 @@ pub(super) fn check(
     if let lost @ 1.. = index.lost() {
         notices.push(
             Notice::new(format!(
-                "{called}: {lost} offsets are {LOST_OFFSET} (-1), as the writer could not tell them; {hint}"
+                "{called}: {lost} offsets are {LOST_OFFSET} (-1), as the writer could not tell them"
             ))
+            .with_hint(hint.clone())
             .stale(),
         );
     }
@@ -88,8 +91,9 @@ pub(super) fn check(
         let count = 1 + wrong.count();
         notices.push(Notice::at(
             offset,
-            format!("{called} is stale: {count} of {} offsets are not those of records, the first is {offset} of key {key}; {hint}", index.len()),
+            format!("{called} is stale: {count} of {} offsets are not those of records, the first is {offset} of key {key}", index.len()),
         )
+        .with_hint(hint)
         .stale());
     }
     let indexed = index.sorted_offsets().into_iter().filter(|&offset| is_record(offset)).count() as u64;

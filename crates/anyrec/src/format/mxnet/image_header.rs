@@ -107,7 +107,7 @@ impl ImageHeader {
     /// The header and its labels, as they stand in front of a payload.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a single finite label past the range of `f32`
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a single finite label past the range of `f32`
     /// (an array's would become infinite, as in the original), or more than 2^32 - 1 labels.
     pub fn to_bytes(&self, width: LabelWidth) -> Result<Vec<u8>> {
         let (scalar, array) = match &self.label {
@@ -163,7 +163,7 @@ impl ImageHeader {
     /// Header and payload of a record.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) when the record is shorter than a header and the
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) when the record is shorter than a header and the
     /// labels it promises.
     pub fn unpack(record: &[u8], width: LabelWidth) -> Result<(Self, &[u8])> {
         let Some((flag, rest)) = record.split_at_checked(width.header_size()).and_then(|(header, rest)| {

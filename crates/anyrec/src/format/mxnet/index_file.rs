@@ -41,7 +41,7 @@ impl KeyType {
     /// number 7 is the text `7`.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a text that is no number.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a text that is no number.
     pub fn apply(self, key: &Key) -> Result<Key> {
         match (self, key) {
             (KeyType::Int, Key::Text(text)) => parse_int(text)
@@ -112,13 +112,13 @@ impl Index {
     /// are numbers if all of them are, else text.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the number of the first line that cannot be
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be
     /// read.
     pub fn parse(name: &str, text: &[u8], key_type: Option<KeyType>) -> Result<Self> {
         let failed = |(line, error): (u64, Error)| {
             Error::corrupt(format!("line {line}: {}", error.message())).in_file(name).with_hint(
-                "the old index file is needed for its keys: `anyrec index FILE.rec` makes one whose keys are \
-                     image ids or record numbers",
+                "the old index file is needed for its keys: one that is made from the data has image ids or record \
+                 numbers",
             )
         };
         let first_try = key_type.unwrap_or(KeyType::Int);
@@ -223,7 +223,7 @@ impl Index {
     /// Adds an entry at the end; the key is converted to the index's type.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that is not of the type, or that a line
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that is not of the type, or that a line
     /// cannot hold.
     pub fn push(&mut self, key: &Key, offset: u64) -> Result<()> {
         match self.key_type().apply(key)? {
@@ -375,7 +375,7 @@ impl Index {
     /// The text of the file, byte for byte as the original writes it.
     ///
     /// # Errors
-    /// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that a line cannot hold (possible only
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a key that a line cannot hold (possible only
     /// for one that was read from a file nobody could have written).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
@@ -409,7 +409,7 @@ pub(super) fn looks_like_index(path: &Path) -> bool {
 /// Adds the line of one record to the text of an index file.
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) for a key that could not be read back.
+/// [`Invalid`](crate::ErrorKind::Invalid) for a key that could not be read back.
 pub fn append_line(text: &mut Vec<u8>, key: &Key, offset: u64) -> Result<()> {
     match key {
         Key::Int(number) => match u64::try_from(*number) {

@@ -60,7 +60,7 @@ impl Property {
     /// Reads the text of a `property` file called `name` in messages.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::base::ErrorKind::Corrupt) unless it is three numbers with commas between.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) unless it is three numbers with commas between.
     pub fn parse(name: &str, text: &[u8]) -> Result<Self> {
         let line = strip(text);
         let numbers: Option<Vec<u64>> =
@@ -145,7 +145,7 @@ impl<'r> InsightFace<'r> {
     /// Reads record 0 and the `property` file. Without an index file the keys are found by a scan.
     ///
     /// # Errors
-    /// When reading fails; [`Corrupt`](crate::base::ErrorKind::Corrupt) if record 0 is no image record,
+    /// When reading fails; [`Corrupt`](crate::ErrorKind::Corrupt) if record 0 is no image record,
     /// or is a header that makes no sense.
     pub fn open(reader: &'r Reader) -> Result<Self> {
         let mut notices = Vec::new();
@@ -248,7 +248,7 @@ impl<'r> InsightFace<'r> {
     /// The person whose record has that key.
     ///
     /// # Errors
-    /// As [`InsightFace::image`]; [`Corrupt`](crate::base::ErrorKind::Corrupt) if the record's labels
+    /// As [`InsightFace::image`]; [`Corrupt`](crate::ErrorKind::Corrupt) if the record's labels
     /// are not a range of image keys.
     pub fn identity(&self, key: u64) -> Result<Identity> {
         let (header, _) = self.record(&Key::Int(key.into()))?;
@@ -272,7 +272,7 @@ impl<'r> InsightFace<'r> {
     /// The image with that key.
     ///
     /// # Errors
-    /// As [`Reader::by_key`]; [`Corrupt`](crate::base::ErrorKind::Corrupt) if it is no image record.
+    /// As [`Reader::by_key`]; [`Corrupt`](crate::ErrorKind::Corrupt) if it is no image record.
     pub fn image(&self, key: &Key) -> Result<FaceImage> {
         let (header, payload) = self.record(key)?;
         Ok(FaceImage { header, payload })
@@ -283,7 +283,7 @@ impl<'r> InsightFace<'r> {
             None => self.reader.by_key(key)?,
             Some(index) => {
                 let offset = index.get(key).ok_or_else(|| {
-                    Error::new(crate::base::ErrorKind::OutOfRange, format!("there is no key {}", show(key)))
+                    Error::new(crate::ErrorKind::OutOfRange, format!("there is no key {}", show(key)))
                         .in_file(self.reader.source().name())
                 })?;
                 self.reader.read_at(offset)?

@@ -442,7 +442,7 @@ pub fn note_unescaped_magics(bytes: &[u8], outline: &mut Outline) {
 /// `scratch`. More may follow it in `bytes`: it ends where its last part does.
 ///
 /// # Errors
-/// [`OutOfMemory`](crate::base::ErrorKind::OutOfMemory).
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
 pub fn join_into<'a>(
     bytes: &'a [u8],
     outline: &Outline,

@@ -35,7 +35,7 @@ pub struct ListEntry {
 /// ```
 ///
 /// # Errors
-/// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the number of the first line that cannot be read.
+/// [`Corrupt`](crate::ErrorKind::Corrupt) with the number of the first line that cannot be read.
 pub fn parse_list(name: &str, text: &[u8]) -> Result<Vec<ListEntry>> {
     list_lines(name, text).collect()
 }
@@ -86,7 +86,7 @@ fn too_short(columns: usize) -> Error {
 /// The text of a list file, byte for byte as `im2rec` writes it.
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) for a path with a tab or a line end in it, or an entry
+/// [`Invalid`](crate::ErrorKind::Invalid) for a path with a tab or a line end in it, or an entry
 /// without labels.
 pub fn write_list(entries: &[ListEntry]) -> Result<Vec<u8>> {
     let mut text = Vec::new();

@@ -15,12 +15,12 @@
 //!
 //! An index file that has records where none begin belongs to other data, or the data was cut
 //! short. It numbers the records all the same, so that the intact ones are found; reading one that
-//! is not where the index file says is an error of kind [`Stale`](crate::base::ErrorKind::Stale).
+//! is not where the index file says is an error of kind [`Stale`](crate::ErrorKind::Stale).
 //!
 //! A record ends where its own last part does, never where the next position is: positions say where
 //! records begin, and something else may lie before the next (a record that the index file leaves
 //! out, damage). A record that reaches past the next position of an index file contradicts it: also
-//! an error of kind [`Stale`](crate::base::ErrorKind::Stale).
+//! an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
@@ -30,7 +30,7 @@ use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::base::verified_copy::prefetch;
 use crate::base::{
-    Error, ErrorKind, Key, Limits, Location, Plain, Position, PositionList, Result, Tags, hint,
+    Error, ErrorKind, Hint, Key, Limits, Location, Plain, Position, PositionList, Result, Tags,
 };
 use crate::format::{Damage, Format, IndexState, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{RangeRead, Source, Window};
@@ -168,7 +168,7 @@ impl Reader {
         let index = self.index()?.ok_or_else(|| {
             Error::unsupported("records have no keys, as there is no index file")
                 .in_file(self.source.name())
-                .with_hint(hint::reindex(self.source.name()))
+                .with_hint(Hint::rebuild_keys(self.source.name()))
         })?;
         match index.get(key) {
             Some(LOST_OFFSET) => Err(self.stale(format!(
@@ -481,18 +481,17 @@ impl Reader {
         Error::corrupt(fault.to_string())
             .in_file(self.source.name())
             .at(begin)
-            .with_hint(hint::damaged(self.source.name()))
+            .with_hint(Hint::damaged(self.source.name()))
     }
 
     /// An error about the index file; the place is one in the data file.
     fn stale(&self, message: String) -> Error {
         let name = self.source.name();
-        Error::new(ErrorKind::Stale, format!("{message} ({})", self.index_name())).in_file(name).with_hint(
-            format!(
-                "the index file belongs to other data, or the data changed since; {}",
-                hint::reindex(name)
-            ),
-        )
+        let message = format!(
+            "{message} ({}): the index file belongs to other data, or the data changed since",
+            self.index_name()
+        );
+        Error::new(ErrorKind::Stale, message).in_file(name).with_hint(Hint::rebuild_keys(name))
     }
 
     fn past_end(&self, begin: u64) -> Error {
@@ -560,11 +559,11 @@ impl RecordReader for Reader {
                 *first,
                 format!(
                     "the index file {} leaves out the record at byte {first}{places}: what it leaves out has \
-                     no number, and comes only when the file is read in order; {} writes it anew",
+                     no number, and comes only when the file is read in order",
                     self.index_name(),
-                    hint::command("index", self.source.name())
                 ),
-            ));
+            )
+            .with_hint(Hint::index(self.source.name())));
         }
         if let Some(Some(reason)) = self.distrust.get() {
             info.notices.push(Notice::new(format!(

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The bytes of a file of `length` bytes in which the part's records begin.
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) unless `part_index < num_parts`.
+/// [`Invalid`](crate::ErrorKind::Invalid) unless `part_index < num_parts`.
 pub fn byte_range(length: u64, part_index: u64, num_parts: u64) -> Result<Range<u64>> {
     check(part_index, num_parts)?;
     let step = length.div_ceil(num_parts).checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
@@ -35,7 +35,7 @@ pub fn byte_range(length: u64, part_index: u64, num_parts: u64) -> Result<Range<
 /// ```
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) unless `part_index < num_parts`.
+/// [`Invalid`](crate::ErrorKind::Invalid) unless `part_index < num_parts`.
 pub fn split_by_bytes(
     positions: &PositionList,
     length: u64,
@@ -56,7 +56,7 @@ pub fn split_by_bytes(
 /// Numbers of the part's records when `count` records are shared out (with an index file).
 ///
 /// # Errors
-/// [`Invalid`](crate::base::ErrorKind::Invalid) unless `part_index < num_parts`.
+/// [`Invalid`](crate::ErrorKind::Invalid) unless `part_index < num_parts`.
 pub fn split_by_records(count: u64, part_index: u64, num_parts: u64) -> Result<Range<u64>> {
     check(part_index, num_parts)?;
     Ok(share(count.div_ceil(num_parts), count, part_index))

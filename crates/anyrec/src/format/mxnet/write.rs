@@ -13,7 +13,7 @@ use super::index_file::{append_line, looks_like_index};
 use super::layout::{self, MAX_RECORD, PartHeader};
 use super::options::{self as own, IndexFile};
 use crate::base::memory::reserve;
-use crate::base::{Error, ErrorKind, Key, Label, Result, Tags};
+use crate::base::{Error, ErrorKind, Hint, Key, Label, Result, Tags, shown};
 use crate::format::{Notice, RecordWriter, WriteOptions, Written};
 use crate::io::{AtomicFile, FileSet, Obsolete};
 use std::path::{Path, PathBuf};
@@ -146,19 +146,17 @@ impl Writer {
         match Obsolete::find(&beside) {
             Some(_) if !options.overwrite => Err(Error::new(
                 ErrorKind::Exists,
-                format!("exists already, and would be taken for the index of {}", companions::name(path)),
+                format!("exists already, and would be taken for the index of {}", shown(path)),
             )
-            .in_file(companions::name(&beside))
-            .with_hint("choose another name, or allow overwriting (`--force` on the command line)")),
+            .in_file(shown(&beside))
+            .with_hint(Hint::AllowOverwrite)),
             found => Ok(found),
         }
     }
 
     fn index_output(index: &Path, data: &Path, options: &WriteOptions) -> Result<AtomicFile> {
         if index == data {
-            return Err(
-                Error::invalid("data and index file have the same name").in_file(companions::name(data))
-            );
+            return Err(Error::invalid("data and index file have the same name").in_file(shown(data)));
         }
         AtomicFile::create_or_stream(index, options.overwrite, options.durability)
     }
@@ -249,7 +247,7 @@ impl Writer {
             if index.as_ref().is_none_or(|index| place(index.target()) != place(old.path())) {
                 notices.push(Notice::new(format!(
                     "{} was removed, as it was the index of the file that was replaced",
-                    companions::name(old.path())
+                    shown(old.path())
                 )));
                 files.remove(old);
             }

@@ -16,7 +16,7 @@ use crate::format::{
     self, Event, Format, LabelReader, Labels, Notice, OpenOptions, RecordReader, RecordWriter, Scan,
     WriteOptions, Written, scan_ahead,
 };
-use crate::io::{FileSet, Source, display_name};
+use crate::io::{FileSet, Source};
 use shards::ShardWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -287,7 +287,7 @@ fn check_is_not(source: Option<&Arc<dyn Source>>, output: &Path) -> Result<()> {
     let path = source.and_then(|source| source.path());
     match path.zip(output.canonicalize().ok()) {
         Some((path, found)) if path.canonicalize().ok().as_ref() == Some(&found) => {
-            Err(Error::invalid("the input is never written over").in_file(display_name(output)).with_hint(
+            Err(Error::invalid("the input is never written over").in_file(output).with_hint(
                 "give another name, and replace the old file yourself once you have seen the result",
             ))
         }

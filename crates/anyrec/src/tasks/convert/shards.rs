@@ -1,9 +1,9 @@
 //! The destination of records: one writer after the other.
 
 use super::{Conversion, ConvertOptions, Shards};
-use crate::base::{ElementType, Error, Result, Tags};
+use crate::base::{ElementType, Error, Result, Tags, shown};
 use crate::format::{Format, LabelWriter, Notice, RecordWriter, WriteOptions};
-use crate::io::{FileSet, display_name};
+use crate::io::FileSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -155,7 +155,7 @@ impl<'a> ShardWriter<'a> {
         if matches!(self.shards, Shards::Bytes(_)) && next.exists() {
             self.result.notices.push(Notice::new(format!(
                 "{} is there too, and is not of these files: remove it if it is of an older set",
-                display_name(&next)
+                shown(&next)
             )));
         }
         Ok((self.result, self.files))

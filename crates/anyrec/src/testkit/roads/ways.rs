@@ -238,7 +238,6 @@ fn in_batches(mut records: Records, count: usize, bytes: usize) -> Vec<Step> {
 
 /// Fills one batch; false at the end.
 fn fill(records: &mut Records, batch: &mut Batch, count: usize, bytes: usize, steps: &mut Vec<Step>) -> bool {
-    batch.clear();
     match records.fill(batch, count, bytes) {
         Ok(()) => steps.extend(batch.iter().map(|record| Step::Record(Bytes::copy_from_slice(record)))),
         Err(error) => {

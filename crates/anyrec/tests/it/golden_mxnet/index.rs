@@ -100,7 +100,7 @@ fn a_stale_index_is_found_out_where_it_is_wrong() {
     let error = reader.read(1).unwrap_err();
     assert_eq!((error.kind(), error.offset(), error.record()), (ErrorKind::Stale, Some(16), Some(1)));
     assert!(error.to_string().contains("x.idx"), "{error}");
-    assert!(error.hint().unwrap().contains("`anyrec index "), "{error:#}");
+    assert!(error.hint().unwrap().to_string().contains("`anyrec::index`"), "{error:#}");
     let error = reader.read(2).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Stale, Some(400)));
     assert!(error.message().contains("past the end of the file, which has 36 bytes"), "{error}");
@@ -193,7 +193,7 @@ fn reading_goes_on_behind_a_record_found_by_its_key() {
 fn a_span_that_reaches_past_the_record_decodes() {
     let data = three();
     let reader = Reader::open(super::memory(&data), &OpenOptions::default()).unwrap();
-    let location = anyrec::Location { position: anyrec::Position::of_frame(0), span: 0..36, plain: None };
+    let location = anyrec::Location::framed(anyrec::Position::of_frame(0), 0..36);
     assert_eq!(&*reader.decode(0, &location, &data).unwrap(), b"a");
 }
 

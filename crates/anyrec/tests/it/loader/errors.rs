@@ -186,7 +186,7 @@ fn records_are_decoded_and_what_cannot_be_counts_as_failed() {
     let mut loader = loader(&plan, options);
     let batches: Vec<_> = loader.batches().collect::<anyrec::Result<_>>().unwrap();
     assert_eq!((batches[0].records.buffer(), batches[0].indices.len()), (&[0u8, 2, 6, 8][..], 4));
-    assert_eq!(loader.failures()[0].to_string(), "epoch 0, record 2: not a picture (record 2)");
+    assert_eq!(loader.failures()[0].to_string(), "epoch 0, record 2: numbers: not a picture (record 2)");
 }
 
 #[test]

@@ -16,9 +16,9 @@ pub use unpack::{UnpackOptions, Unpacked};
 use super::read::Reader;
 use super::tree::{FolderId, Node, Tree, TreeBuilder};
 use super::tree_pickle;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Hint, Result, shown};
 use crate::format::{OpenOptions, RecordReader};
-use crate::io::{Source, display_name};
+use crate::io::Source;
 use bstr::BString;
 use bytes::Bytes;
 use std::ffi::OsStr;
@@ -106,7 +106,7 @@ impl PackedFolder {
             ))
             .in_file(name)
             .in_record(last)
-            .with_hint("if this file was repaired: `anyrec repair --rebuild-tree` makes a tree that fits"));
+            .with_hint(Hint::RebuildTree));
         }
         Ok(PackedFolder { reader, tree })
     }
@@ -226,18 +226,18 @@ impl PackedFolder {
     }
 
     fn missing(&self, path: &[u8]) -> Error {
-        Error::new(ErrorKind::OutOfRange, format!("{} does not exist", shown(path)))
+        Error::new(ErrorKind::OutOfRange, format!("{} does not exist", shown_bytes(path)))
             .in_file(self.reader.source().name())
     }
 
     fn wrong_kind(&self, path: &[u8], what: &str) -> Error {
-        Error::invalid(format!("{} {what}", shown(path))).in_file(self.reader.source().name())
+        Error::invalid(format!("{} {what}", shown_bytes(path))).in_file(self.reader.source().name())
     }
 }
 
 /// A path as messages show it.
-fn shown(path: &[u8]) -> String {
-    display_name(Path::new(OsStr::from_bytes(path)))
+fn shown_bytes(path: &[u8]) -> String {
+    shown(Path::new(OsStr::from_bytes(path)))
 }
 
 /// The names that a path is made of; `None` where it can lead nowhere.

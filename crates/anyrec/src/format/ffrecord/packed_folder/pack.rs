@@ -4,9 +4,8 @@ use super::super::python_text;
 use super::super::tree::{FolderId, Node, Tree, TreeBuilder};
 use super::super::write::Writer;
 use super::sample_of;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, shown};
 use crate::format::{WriteOptions, Written};
-use crate::io::display_name;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -38,7 +37,7 @@ pub fn pack_folder(
     while let Some((path, node)) = walk.next_entry() {
         if let Node::File(_) = node {
             let path = folder.join(OsStr::from_bytes(path));
-            let in_file = |error: Error| error.in_file(display_name(&path));
+            let in_file = |error: Error| error.in_file(&path);
             let content = File::open(&path).map_err(|error| in_file(Error::io("cannot open", error)))?;
             let content = Telling { content, reached: &mut reached, progress: &mut *progress };
             writer.append_from(content).map_err(in_file)?;
@@ -85,7 +84,7 @@ struct Open {
 
 impl Open {
     fn new(path: PathBuf, folder: FolderId) -> Result<Self> {
-        let failed = |error| Error::io("cannot read the folder", error).in_file(display_name(&path));
+        let failed = |error| Error::io("cannot read the folder", error).in_file(&path);
         let metadata = path.metadata().map_err(failed)?;
         let names = path.read_dir().map_err(failed)?.map(|entry| Ok(entry?.file_name()));
         let mut names = names.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
@@ -116,7 +115,7 @@ fn collect(folder: &Path) -> Result<Collected> {
             continue;
         };
         let (parent, path) = (at.folder, at.path.join(&name));
-        let shown = || display_name(&path);
+        let shown = || shown(&path);
         let metadata =
             path.metadata().map_err(|error| Error::io("cannot inspect", error).in_file(shown()))?;
         let name = builder.name(name.as_bytes());

@@ -7,9 +7,9 @@
 
 use super::super::tree::{FolderId, Node};
 use super::PackedFolder;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Hint, Result};
 use crate::format::{Notice, RecordReader};
-use crate::io::{BadNames, UnpackFolder, display_name, safe_name};
+use crate::io::{BadNames, UnpackFolder, safe_name};
 use crate::threads::interrupt::go_on;
 use bstr::BStr;
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ impl PackedFolder {
             let name = self.safe(name, options)?;
             if target.has(&name)? {
                 return Err(Error::new(ErrorKind::Exists, format!("{:?} exists already", BStr::new(&name)))
-                    .in_file(display_name(folder))
+                    .in_file(folder)
                     .with_hint("unpack into an empty folder"));
             }
         }
@@ -127,7 +127,7 @@ impl PackedFolder {
         safe_name(name, options.bad_names).map_err(|reason| {
             Error::invalid(format!("the name {:?} is refused: {reason}", BStr::new(name)))
                 .in_file(self.reader.source().name())
-                .with_hint("`anyrec unpack --escape-names` writes such names escaped (`BadNames::Escape`)")
+                .with_hint(Hint::EscapeNames)
         })
     }
 

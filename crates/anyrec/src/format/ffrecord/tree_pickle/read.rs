@@ -42,7 +42,7 @@ impl Value {
 /// The tree in a pickle. What follows its end is ignored, as Python does.
 ///
 /// # Errors
-/// [`Corrupt`](crate::base::ErrorKind::Corrupt) with the reason for anything that is not a tree.
+/// [`Corrupt`](crate::ErrorKind::Corrupt) with the reason for anything that is not a tree.
 pub(in super::super) fn read(pickle: &[u8]) -> Result<Tree> {
     let mut machine = Machine {
         pickle,

@@ -42,7 +42,7 @@ fn a_pair_gives_labels_of_any_type_as_tags() {
     let images = folder.path().join("a-images-idx3-ubyte.gz");
     write(&images, ElementType::U8, &[1, 2], &[b"ab", b"cd"]);
     let missing = Pair::open(&images, &OpenOptions::default()).unwrap_err();
-    assert!(missing.hint().unwrap().contains("a-labels-idx1-ubyte.gz"), "{missing:?}");
+    assert!(missing.hint().unwrap().to_string().contains("a-labels-idx1-ubyte.gz"), "{missing:?}");
 
     let labels = folder.path().join("a-labels-idx1-short");
     write(&labels, ElementType::I16, &[], &[&[0xff, 0xff], &[1, 0]]);

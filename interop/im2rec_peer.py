@@ -1,7 +1,7 @@
 """Images for the comparison of `anyrec im2rec` with im2rec.py, and the comparison of pictures.
 
-im2rec_interop.py make FOLDER        fills a folder with images
-im2rec_interop.py compare REC REC    holds the pictures of two record files against each other
+im2rec_peer.py make FOLDER        fills a folder with images
+im2rec_peer.py compare REC REC    holds the pictures of two record files against each other
 """
 
 import pathlib

@@ -194,7 +194,7 @@ impl Scene<'_> {
     }
 
     fn helper(&self, words: &[&std::ffi::OsStr]) -> Result<(), Failure> {
-        let script = root().join("xtask/src/im2rec_interop.py");
+        let script = root().join("interop/im2rec_peer.py");
         let words: Vec<&std::ffi::OsStr> =
             [&["-W".as_ref(), "ignore".as_ref(), script.as_os_str()], words].concat();
         command(self.python, &words).run()

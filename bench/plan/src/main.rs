@@ -1,6 +1,6 @@
 //! How fast a plan gives its indices, how much memory it takes for that, and how well its shuffles mix.
 //!
-//!     cargo run --release -p anyrec --example plan
+//!     cargo run --release -p anyrec-bench-plan
 //!
 //! The second table takes 1,000,000 records sorted by 100 labels, the worst case for a block
 //! shuffle, and looks at batches of 256. *From one block* is the share of a batch that lies within
