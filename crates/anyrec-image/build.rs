@@ -1,4 +1,4 @@
-//! Compiles the one part that is C: it works inside libjpeg (`src/jpeg/huffman.c`).
+//! Compiles the only C code, which works inside libjpeg (`src/jpeg/huffman.c`).
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -10,7 +10,7 @@ fn main() {
 fn huffman() {
     let source = "src/jpeg/huffman.c";
     println!("cargo::rerun-if-changed={source}");
-    // Where libjpeg's headers are, as its crate tells.
+    // libjpeg's crate exports the path of its headers.
     let headers = std::env::var_os("DEP_JPEG_INCLUDE").unwrap_or_default();
     cc::Build::new()
         .file(source)

@@ -5,7 +5,7 @@ use anyrec_image::{DecodeOptions, decode};
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for flag in [-1, 0, 1] {
         let mut options = DecodeOptions::opencv(flag).expect("a flag");
-        // A fuzzer's bombs are to be refused, not waited for.
+        // Decompression bombs should be refused quickly.
         options.limits.pixels = 4 << 20;
         options.lenient_jpeg = flag == 1;
         if let Ok(picture) = decode(data, &options) {

@@ -5,21 +5,22 @@ use anyrec::io::{MemorySource, Window};
 use anyrec::testkit::{WalkError, compare, memory_sources, walk};
 use std::sync::Arc;
 
-/// One of so many inputs is also read on the roads with threads of their own, which take longest.
+/// One in this many inputs is also read by the paths that use threads, which take longest.
 const WITH_THREADS: u32 = 16;
 
-/// Scans `data` as the format `id`, and reads it on every other road there is: in order and by number,
-/// one by one and in batches, from memory, in blocks and by positional reads. A broken promise is a
-/// finding, and so is a road that disagrees with the scan.
+/// Scans `data` as the format `id`, and reads it in every other way: in order and by number, one by
+/// one and in batches, from memory, in blocks and by positional reads. A broken guarantee is a
+/// finding, and so is any difference from the scan.
 pub fn scan(id: &str, data: &[u8]) {
     let format = by_id(id).expect("a format");
     let mut options = OpenOptions::default();
-    // A fuzzer's bombs are to be refused, not waited for.
+    // Decompression bombs should be refused quickly.
     options.limits.frame = 64 << 20;
     options.limits.decompressed = 64 << 20;
     let source = Arc::new(MemorySource::new("file", data.to_vec()));
     match walk(format, Window::new(source.clone()), &options) {
-        // Over a limit, or a transformer or key that nobody gave us: the other roads must say the same.
+        // Over a limit, or a missing transformer or key: the other ways of reading must report the
+        // same.
         Ok(_) | Err(WalkError::Scan(_)) => {}
         Err(WalkError::Promise(broken)) => panic!("{broken}"),
     }

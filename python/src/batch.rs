@@ -1,6 +1,6 @@
 //! `Batch`: many records in one buffer.
 //!
-//! `Origin` is what a batch from a loader knows besides: its records' numbers and labels.
+//! `Origin` holds what a batch from a loader knows in addition: its records' numbers and labels.
 
 use crate::buffers::lend;
 use crate::payload::Payload;
@@ -19,9 +19,10 @@ use pyo3::types::{PyList, PyMemoryView, PySlice, PyTuple};
 
 /// Many records in one buffer, with the offsets between them.
 ///
-/// A sequence of memoryviews, one a record; `numpy()` gives them as arrays and `to_list()` as
-/// `bytes`. The whole lies in `buffer`, record `i` between `offsets[i]` and `offsets[i + 1]` (the
-/// layout Arrow calls LargeBinary). It stays valid after its dataset was closed.
+/// A sequence of memoryviews, one per record. `numpy()` returns the records as arrays and
+/// `to_list()` as `bytes`. All records are in `buffer`: record `i` lies between `offsets[i]` and
+/// `offsets[i + 1]` (the layout Arrow calls LargeBinary). A batch stays valid after its dataset is
+/// closed.
 ///
 /// >>> import anyrec
 /// >>> with anyrec.create("three.ffr") as writer:
@@ -47,12 +48,12 @@ struct Origin {
 }
 
 impl Batch {
-    /// A batch of these bytes and offsets.
+    /// Creates a batch from these bytes and offsets.
     pub fn new((buffer, offsets): (Bytes, Vec<u64>)) -> Self {
         Batch { buffer, offsets, origin: None }
     }
 
-    /// A loader's batch.
+    /// Creates a loader's batch.
     pub fn loaded(loaded: Loaded, home: &BatchPool) -> Self {
         let Loaded { records, indices, labels, padding, .. } = loaded;
         let batch = Batch::new(lend(records, home));
@@ -63,7 +64,7 @@ impl Batch {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Where record `index` is in the buffer.
+    /// The range of record `index` in the buffer.
     fn span(&self, index: usize) -> Option<(usize, usize)> {
         let begin = usize::try_from(*self.offsets.get(index)?).ok()?;
         let end = usize::try_from(*self.offsets.get(index + 1)?).ok()?;
@@ -113,14 +114,16 @@ impl Batch {
         self.records().filter(|record| *record.data() == *value).count()
     }
 
-    /// The place of the first record from `start` on that equals `value`.
+    /// The index of the first record at or after `start` that equals `value`.
     #[pyo3(signature = (value, start = 0, stop = None))]
     fn index(&self, value: Payload, start: isize, stop: Option<isize>) -> PyResult<usize> {
         let length = isize::try_from(self.length())?;
         let clamp = |at: isize| if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
         let (start, stop) = (usize::try_from(clamp(start))?, usize::try_from(clamp(stop.unwrap_or(length)))?);
         let equal = |&index: &usize| self.record(index).is_some_and(|record| *record.data() == *value);
-        (start..stop).find(equal).ok_or_else(|| PyValueError::new_err("no record of the batch equals that"))
+        (start..stop)
+            .find(equal)
+            .ok_or_else(|| PyValueError::new_err("no record of the batch equals the value"))
     }
 
     fn __repr__(&self) -> String {
@@ -140,14 +143,15 @@ impl Batch {
         Ok((make, PyTuple::new(py, parts)?))
     }
 
-    /// From a loader: the records' numbers. `None` for any other batch.
+    /// The records' numbers, for a batch from a loader. `None` for any other batch.
     #[getter]
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
         self.origin.as_ref().map(|origin| numbers_to(py, &origin.indices)).transpose()
     }
 
-    /// From a loader that was asked for labels: an array of them (NaN where a record has none), of
-    /// two dimensions where records have several, or a list where they have different numbers.
+    /// The records' labels, for a batch from a loader with labels. An array with NaN for records
+    /// without a label, two-dimensional if every record has several labels, or a list if their
+    /// numbers differ.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.origin.as_ref().and_then(|origin| origin.labels.as_ref()) {
@@ -156,32 +160,32 @@ impl Batch {
         }
     }
 
-    /// From a loader: how many records, at the end, only fill the last batch of an epoch up, so that
-    /// all ranks have as many.
+    /// For a batch from a loader: how many records at the end only pad the last batch of an epoch,
+    /// so that all ranks have equally many.
     #[getter]
     fn padding(&self) -> u64 {
         self.origin.as_ref().map_or(0, |origin| origin.padding)
     }
 
-    /// All records' bytes, back to back, as a read-only array.
+    /// The bytes of all records, back to back, as a read-only array.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         array_over(&Bound::new(py, Record::new(self.buffer.clone()))?)
     }
 
-    /// Where each record begins in the buffer, and, last, where the last one ends.
+    /// The offset of each record in the buffer, followed by the end of the last record.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         numbers_to(py, &self.offsets)
     }
 
-    /// Bytes of all records together.
+    /// The total number of bytes of all records.
     #[getter]
     fn nbytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The records as read-only arrays of `uint8` over the one buffer, without a copy.
+    /// The records as read-only `uint8` arrays over the shared buffer, without a copy.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.buffer(py)?;
         let arrays = (0..self.length()).map(|index| {
@@ -191,7 +195,7 @@ impl Batch {
         list_of(py, arrays)
     }
 
-    /// The records as `bytes`, a copy of each.
+    /// The records as `bytes`, each a copy.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         list_of(py, self.records().map(|record| bytes_to(py, record.data())))
     }
@@ -204,13 +208,13 @@ impl Origin {
     }
 }
 
-/// Offsets or record numbers as NumPy has them.
+/// Offsets or record numbers as a NumPy array.
 pub fn numbers_to<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let numbers = numbers.iter().map(|&number| i64::try_from(number));
     Ok(numbers.collect::<Result<Vec<_>, _>>()?.into_pyarray(py))
 }
 
-/// A batch from its buffer and its offsets (as little-endian bytes), and where it comes from, for
+/// Rebuilds a batch from its buffer, its offsets (as little-endian bytes) and its origin, for
 /// unpickling.
 #[pyfunction]
 #[pyo3(signature = (buffer, offsets, indices = None, labels = None, padding = 0))]
@@ -225,7 +229,7 @@ pub fn batch_from_parts(
     let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
     let sorted = offsets.is_sorted() && offsets.first() == Some(&0) && rest.is_empty();
     if !sorted || offsets.last() != Some(&(buffer.len() as u64)) {
-        return Err(PyValueError::new_err("the offsets do not fit the buffer"));
+        return Err(PyValueError::new_err("the offsets do not match the buffer"));
     }
     let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
     let labels = labels.map(|labels| labels.0.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;

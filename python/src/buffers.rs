@@ -1,11 +1,11 @@
-//! Memory of batches that nobody looks at any more, to be filled again.
+//! Memory of batches that are no longer in use, kept for reuse.
 
 use anyrec::BatchPool;
 use anyrec::{Batch, Bytes};
 
-/// A filled batch's bytes and offsets. The memory goes back home when the last look at it ends: fresh
-/// memory must be cleared by the system, page by page, which costs about as much as copying records
-/// into it.
+/// The bytes and offsets of a filled batch. The memory returns to the pool when the last view of it
+/// is dropped: the operating system must clear fresh memory page by page, which costs about as much
+/// as copying records into it.
 pub fn lend(batch: Batch, home: &BatchPool) -> (Bytes, Vec<u64>) {
     let offsets = batch.offsets().to_vec();
     (Bytes::from_owner(Lent { batch, home: home.clone() }), offsets)

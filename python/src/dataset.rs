@@ -1,4 +1,4 @@
-//! `Dataset`: record files, numbered through.
+//! `Dataset`: record files as one numbered sequence.
 
 use crate::batch::{Batch, numbers_to};
 use crate::buffers::lend;
@@ -20,17 +20,17 @@ use pyo3::types::{PyDict, PyList, PySlice, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Batches whose memory is kept for the next reads.
+/// The number of batches whose memory is kept for the next reads.
 const KEPT_BATCHES: usize = 2;
 
-/// One or more record files of one format, numbered through.
+/// One or more record files of one format, as one numbered sequence.
 #[pyclass(frozen, sequence, subclass, module = "anyrec._anyrec")]
 pub struct Dataset {
     paths: Vec<PathBuf>,
     options: Option<Py<PyDict>>,
-    /// Records are memory of their own.
+    /// Records are copied into memory of their own.
     copy: bool,
-    /// Held for moments only, with the interpreter.
+    /// Held only briefly, while attached to the interpreter.
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
     buffers: BatchPool,
 }
@@ -38,14 +38,14 @@ pub struct Dataset {
 impl Dataset {
     /// The open dataset.
     ///
-    /// Exceptions are made after the lock is let go: making one runs Python, where another thread
-    /// may get its turn and want the lock, which would never end.
+    /// Exceptions are created after the lock is released. Creating one runs Python code, during
+    /// which another thread may run and wait for the lock, which would be a deadlock.
     pub fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         open.ok_or_else(|| closed("the dataset"))
     }
 
-    /// Works with the dataset, the interpreter let go.
+    /// Works with the dataset while the GIL is released.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -77,7 +77,7 @@ impl Dataset {
         Ok(Batch::new(lend(batch, &self.buffers)))
     }
 
-    /// The numbers that a slice, a sequence or an array stands for.
+    /// The record numbers that a slice, a sequence or an array stands for.
     fn numbers(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         match indices.cast::<PySlice>() {
             Ok(slice) => self.of_slice(py, slice, self.count(py)?),
@@ -85,8 +85,8 @@ impl Dataset {
         }
     }
 
-    /// The numbers that a slice stands for. A file may promise more records than it has: before a
-    /// long list is made, they must be there.
+    /// The record numbers of a slice. A file may declare more records than it has, so this checks
+    /// that they exist before it creates a long list.
     fn of_slice(&self, py: Python<'_>, slice: &Bound<'_, PySlice>, count: u64) -> PyResult<Vec<u64>> {
         if let Some(range) = indices::long_range(slice, count)? {
             let bytes = self.with(py, |dataset| {
@@ -190,7 +190,7 @@ impl Dataset {
         Ok(self.opened()?.format().id())
     }
 
-    /// The options as they were given.
+    /// The options as given.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.options {
@@ -199,14 +199,14 @@ impl Dataset {
         }
     }
 
-    /// The paths as they were given.
+    /// The paths as given.
     #[getter]
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.paths.iter().map(|path| path.as_os_str()))
     }
 
-    /// What the first file says about itself: `version`, `header` (a list of pairs), `trailer`,
-    /// `shape`, `dtype`; and `files` and `notices` of all.
+    /// Metadata of the first file: `version`, `header` (a list of pairs), `trailer`, `shape`,
+    /// `dtype`; and `files` and `notices` of all files.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (info, files, notices) = self.with(py, |dataset| {
@@ -228,28 +228,29 @@ impl Dataset {
         Ok(metadata)
     }
 
-    /// Whether the dataset was closed.
+    /// Whether the dataset is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// The key of a record; `None` where it has none.
+    /// The key of a record, or `None` if it has none.
     fn key<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
         let key = self.with(py, |dataset| dataset.key(index))?;
         key.map(|key| key_to(py, &key)).transpose()
     }
 
-    /// The label of a record: a float, an array of several, or `None` where it has none.
+    /// The label of a record: a float, an array of several, or `None` if it has none.
     fn label<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
         let tags = self.with(py, |dataset| dataset.tags(index))?;
         tags.label.map(|label| label_to(py, label)).transpose()
     }
 
-    /// The labels of records, of all if none are named: an array, with NaN for a record without one;
-    /// of two dimensions where all have equally many; a list where they differ.
+    /// The labels of the given records, or of all. An array with NaN for records without a label,
+    /// two-dimensional if every record has the same number of labels, or a list if the numbers
+    /// differ.
     #[pyo3(signature = (indices = None))]
     fn labels<'py>(
         &self,
@@ -270,20 +271,20 @@ impl Dataset {
         labels_to(py, &labels)
     }
 
-    /// Where a record is in its file: (byte offset of its frame, item within the frame).
+    /// The position of a record in its file: (byte offset of its frame, item within the frame).
     fn position(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         let index = indices::one(index, self.count(py)?)?;
         let position = self.with(py, |dataset| dataset.position(index))?;
         Ok((position.frame, position.item))
     }
 
-    /// The number of the record with that key; `None` where there is none.
+    /// The number of the record with this key, or `None` if there is none.
     fn find(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let key = key_from(key)?;
         self.with(py, |dataset| dataset.find_key(&key))
     }
 
-    /// The numbers of the records of a slice.
+    /// The record numbers of a slice.
     #[pyo3(name = "_slice_numbers")]
     fn slice_numbers<'py>(
         &self,
@@ -293,14 +294,14 @@ impl Dataset {
         numbers_to(py, &self.of_slice(py, slice, self.count(py)?)?)
     }
 
-    /// The records of these numbers, in this order, repeats kept, as one batch.
+    /// The records with these numbers as one batch, in this order, repeats included.
     fn read(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
         self.read_many(py, &self.numbers(py, indices)?)
     }
 
-    /// Reads records into an array of yours: `uint8`, one dimension, writable, contiguous (pinned
-    /// memory, shared memory). Gives where each record begins in it and, last, where the last one
-    /// ends. After an error the array's content is undefined.
+    /// Reads records into your own array: `uint8`, one-dimensional, writable and contiguous (pinned
+    /// memory, shared memory). Returns the offset of each record in it, followed by the end of the
+    /// last record. After an error the contents of the array are undefined.
     fn read_into<'py>(
         &self,
         py: Python<'py>,
@@ -310,22 +311,23 @@ impl Dataset {
         let indices = self.numbers(py, indices)?;
         let mut buffer = buffer
             .try_readwrite()
-            .map_err(|error| PyValueError::new_err(format!("the buffer cannot be written to: {error}")))?;
+            .map_err(|error| PyValueError::new_err(format!("the buffer is not writable: {error}")))?;
         let buffer =
             buffer.as_slice_mut().map_err(|_| PyValueError::new_err("the buffer is not contiguous"))?;
         let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer))?;
         numbers_to(py, &offsets)
     }
 
-    /// All records in order, in batches of `size` (the last may be smaller), by a sequential scan.
+    /// All records in order, in batches of `size` (the last may be smaller), read by a sequential
+    /// scan.
     fn batches(&self, size: usize) -> PyResult<BatchIterator> {
         if size == 0 {
-            return Err(PyValueError::new_err("a batch has at least one record"));
+            return Err(PyValueError::new_err("a batch must have at least one record"));
         }
         Ok(BatchIterator::new(self.opened()?, self.buffers.clone(), size))
     }
 
-    /// Closes the files. Records, batches and arrays that came from them stay valid.
+    /// Closes the files. Records, batches and arrays from them stay valid.
     fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(open);

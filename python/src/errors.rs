@@ -1,4 +1,4 @@
-//! The library's errors as Python's exceptions, which `anyrec/errors.py` defines.
+//! Turns the library's errors into the exceptions that `anyrec/errors.py` defines.
 
 use crate::hints;
 use anyrec::{Error, ErrorKind};
@@ -9,17 +9,17 @@ use std::io;
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// The exception for an error of the library.
+/// The exception for a library error.
 pub fn raised(error: Error) -> PyErr {
     raised_with(error, None)
 }
 
-/// The exception for an error that is still needed.
+/// The exception for a borrowed library error.
 pub fn described<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     Ok(exception(py, error, None)?.into_value(py).into_bound(py).into_any())
 }
 
-/// The same, with the message that the format's original implementation gives.
+/// The exception with the message of the format's original implementation.
 pub fn raised_with(error: Error, original: Option<String>) -> PyErr {
     Python::attach(|py| {
         if let Some(inner) = python_error(&error) {
@@ -29,17 +29,17 @@ pub fn raised_with(error: Error, original: Option<String>) -> PyErr {
     })
 }
 
-/// The exception for using something that was closed.
+/// The exception for using a closed object.
 pub fn closed(what: &str) -> PyErr {
     plain("ClosedError", format!("{what} is closed"))
 }
 
-/// The exception for a panic: a mistake in this package, whatever the caller did.
+/// The exception for a panic, which is always a bug in this package.
 pub fn internal(panic: &str) -> PyErr {
     plain("InternalError", format!("this is a bug in anyrec, please report it: {panic}"))
 }
 
-/// An exception of the package with nothing but a message.
+/// An exception of the package with only a message.
 fn plain(class: &str, message: String) -> PyErr {
     Python::attach(|py| {
         let make = || Ok(PyErr::from_value(module(py)?.getattr(class)?.call1((message,))?));
@@ -47,7 +47,7 @@ fn plain(class: &str, message: String) -> PyErr {
     })
 }
 
-/// A Python exception on its way through the library: callbacks fail with it.
+/// Carries a Python exception through the library when a callback fails.
 pub fn carried(error: PyErr) -> Error {
     let text = error.to_string();
     Error::io(format!("a Python callback failed ({text})"), io::Error::other(error))
@@ -78,7 +78,8 @@ fn exception(py: Python<'_>, error: &Error, original: Option<String>) -> PyResul
     Ok(PyErr::from_value(class.call((error.to_string(),), Some(&place))?))
 }
 
-/// The system's number for an error; that of "no such file" where the library made it itself.
+/// The operating system's error number; that of "no such file" if the library created the error
+/// itself.
 fn os_code(error: &io::Error) -> Option<i32> {
     const NO_SUCH_FILE: i32 = 2;
     error.raw_os_error().or((error.kind() == io::ErrorKind::NotFound).then_some(NO_SUCH_FILE))

@@ -1,4 +1,4 @@
-//! `FfReader`: samples of FFRecord files, numbered through.
+//! `FfReader`: the samples of FFRecord files as one numbered sequence.
 
 use crate::errors::{closed, raised};
 use crate::indices;
@@ -14,9 +14,9 @@ use pyo3::types::{PyList, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Reads samples of FFRecord files, numbered through.
+/// Reads the samples of FFRecord files as one numbered sequence.
 ///
-/// Holds no lock while it reads, so threads and forked processes may share it.
+/// It holds no lock while reading, so threads and forked processes may share it.
 #[pyclass(frozen, sequence, module = "anyrec._anyrec")]
 pub struct FfReader {
     paths: Vec<PathBuf>,
@@ -27,7 +27,7 @@ pub struct FfReader {
 #[derive(Debug)]
 struct Files {
     readers: Vec<Reader>,
-    /// Samples before each file, then all.
+    /// The number of samples before each file, followed by the total.
     starts: Vec<u64>,
 }
 
@@ -71,7 +71,7 @@ impl RecordSet for Files {
 
 impl FfReader {
     fn opened(&self) -> PyResult<Arc<Files>> {
-        // The lock is let go before Python is asked for an exception.
+        // The lock is released before an exception is created.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone);
         open.ok_or_else(|| closed("the reader"))
     }
@@ -121,19 +121,19 @@ impl FfReader {
         PyList::new(py, self.paths.iter().map(|path| path.as_os_str()))
     }
 
-    /// Whether checksums are checked.
+    /// Whether checksums are verified.
     #[getter]
     fn check_data(&self) -> bool {
         self.check_data
     }
 
-    /// Whether the reader was closed.
+    /// Whether the reader is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Oddities met while opening.
+    /// Notices from opening the files.
     #[getter]
     fn notices(&self) -> PyResult<Vec<String>> {
         let mut notices = Vec::new();
@@ -145,7 +145,7 @@ impl FfReader {
         Ok(notices)
     }
 
-    /// The samples of these numbers, in this order, repeats kept, as writable arrays of `uint8`.
+    /// The samples with these numbers as writable `uint8` arrays, in this order, repeats included.
     fn read<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let files = self.opened()?;
         let indices = indices::many(indices, || Ok(files.count()))?;
@@ -153,7 +153,7 @@ impl FfReader {
         PyList::new(py, samples.into_iter().map(|sample| PyArray1::from_vec(py, sample)))
     }
 
-    /// One sample as a writable array of `uint8`.
+    /// One sample as a writable `uint8` array.
     fn read_one<'py>(
         &self,
         py: Python<'py>,
@@ -165,12 +165,12 @@ impl FfReader {
         Ok(PyArray1::from_vec(py, samples.into_iter().next().unwrap_or_default()))
     }
 
-    /// Where each sample of a file begins, and, last, the file's length.
+    /// The offset of each sample of a file, followed by the file's length.
     fn offsets(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         self.of_file(file, Reader::offsets)
     }
 
-    /// The checksums that a file stores for its samples.
+    /// The stored checksums of a file's samples.
     fn checksums(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         self.of_file(file, Reader::checksums)
     }
@@ -181,21 +181,21 @@ impl FfReader {
         done(py, || files.readers.iter().try_for_each(Reader::validate))
     }
 
-    /// Closes the files; a second time is fine. Arrays that came from them stay valid.
+    /// Closes the files. Closing twice is allowed. Arrays from them stay valid.
     fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(open);
     }
 }
 
-/// The files a folder stands for: all `*.ffr` directly in it, sorted by name.
+/// The files in a folder: all `*.ffr` directly in it, sorted by name.
 #[pyfunction]
 pub fn directory_files<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
     let files = done(py, || ffrecord::directory_files(&folder))?;
     PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
 }
 
-/// How `dump` splits `count` samples over files: name and samples of each part.
+/// How `dump` splits `count` samples over files: the name and the samples of each part.
 #[pyfunction]
 pub fn part_files<'py>(
     py: Python<'py>,

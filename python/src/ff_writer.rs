@@ -1,4 +1,4 @@
-//! `FfWriter`: an FFRecord file, sample by sample.
+//! `FfWriter`: writes an FFRecord file, sample by sample.
 
 use crate::errors::raised;
 use crate::handle::Handle;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes an FFRecord file, which appears (or is replaced) when it is closed.
+/// Writes an FFRecord file, which is published (or replaces the old one) when it is closed.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct FfWriter {
     path: PathBuf,
@@ -31,13 +31,13 @@ impl FfWriter {
         Ok(FfWriter { path, n, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
 
-    /// The file's name, which it gets when the writer is closed.
+    /// The path that the file is published under when the writer is closed.
     #[getter]
     fn path(&self) -> &std::ffi::OsStr {
         self.path.as_os_str()
     }
 
-    /// The number of samples that was announced.
+    /// The declared number of samples.
     #[getter]
     fn n(&self) -> Option<u64> {
         self.n
@@ -49,21 +49,21 @@ impl FfWriter {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer was closed.
+    /// Whether the writer is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.writer.is_closed(py)
     }
 
-    /// Adds a sample (a buffer's bytes, whatever its shape and type) and says its number.
+    /// Appends a sample (the bytes of a buffer of any shape and type) and returns its number.
     fn write_one(&self, py: Python<'_>, data: Payload) -> PyResult<u64> {
         let number = self.writer.with(py, |writer| writer.append(&data))?;
         self.count.store(number + 1, Ordering::Relaxed);
         Ok(number)
     }
 
-    /// Completes the file and gives it its name; a second time is fine. With too few samples this
-    /// fails, more may be written then, and the file closed again.
+    /// Completes the file and publishes it. Closing twice is allowed. With too few samples this
+    /// fails; you can then write more and close the file again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let written = self.writer.with_slot(py, |slot| {
             if let Some(writer) = slot {
@@ -74,7 +74,7 @@ impl FfWriter {
         written.map(drop).map_err(raised)
     }
 
-    /// Drops everything: no file appears, and an old one stays.
+    /// Discards everything: no file is published, and an old one is kept.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.drop_value(py)
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 
-/// The formats there are, as dicts: `id`, `name`, `extensions` and what each can do.
+/// The supported formats as dicts: `id`, `name`, `extensions` and capabilities.
 #[pyfunction]
 pub fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     FORMATS
@@ -34,20 +34,20 @@ pub fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// The id of the format whose names look like this path.
+/// The id of the format that this path's name implies.
 #[pyfunction]
 pub fn format_by_name(path: PathBuf) -> Option<&'static str> {
     format::by_name(&path).map(|format| format.id())
 }
 
-/// The files that paths, directories and patterns stand for.
+/// Expands paths, directories and patterns into files.
 #[pyfunction]
 pub fn expand<'py>(py: Python<'py>, paths: Many<PathBuf>) -> PyResult<Bound<'py, PyList>> {
     let files = done(py, || anyrec::expand(&paths.0))?;
     PyList::new(py, files.into_iter().map(PathBuf::into_os_string))
 }
 
-/// Reads every byte of a file; the report as a dict.
+/// Reads every byte of a file and returns the report as a dict.
 #[pyfunction]
 #[pyo3(signature = (path, options = None, progress = None))]
 pub fn verify<'py>(
@@ -63,7 +63,8 @@ pub fn verify<'py>(
     report_dict(py, &report)
 }
 
-/// Writes every intact record to a new file; the report of the old one as a dict, with `written`.
+/// Writes every intact record to a new file. Returns the report about the old file as a dict, with
+/// `written`.
 #[pyfunction]
 #[pyo3(signature = (input, output, options = None, overwrite = false, rebuild_tree = false, progress = None))]
 pub fn repair<'py>(
@@ -85,11 +86,11 @@ pub fn repair<'py>(
     Ok(told)
 }
 
-/// Writes the records of files to a file of another format; what was done as a dict.
+/// Writes the records of files to a file of another format. Returns a summary as a dict.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, format, open_options = None, write_options = None,
     convert_options = None, progress = None))]
-// A function of Python's, whose arguments have names there.
+// A Python function with keyword arguments.
 #[allow(clippy::too_many_arguments)]
 pub fn convert<'py>(
     py: Python<'py>,
@@ -123,7 +124,7 @@ pub fn convert<'py>(
     Ok(told)
 }
 
-/// Writes a file's index: MXNet's index file, or a table of positions. What was written as a dict.
+/// Writes a file's index: MXNet's index file, or a table of positions. Returns a summary as a dict.
 #[pyfunction]
 #[pyo3(signature = (path, output = None, table = false, overwrite = false, options = None, progress = None))]
 pub fn index<'py>(

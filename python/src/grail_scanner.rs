@@ -13,9 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 
-/// Gives the items of a GRAIL recordio file, or of a shard of it, one after the other.
+/// Yields the items of a GRAIL recordio file, or of a shard of it, in order.
 ///
-/// A shard is (start, limit, of): the parts [start, limit) of `of` equal ones.
+/// A shard is (start, limit, of): the parts [start, limit) when the file is divided into `of` equal
+/// parts.
 #[pyclass(frozen, subclass, module = "anyrec._anyrec")]
 pub struct GrailScanner {
     path: PathBuf,
@@ -58,46 +59,46 @@ impl GrailScanner {
         self.path.as_os_str()
     }
 
-    /// Version of the format: 2, or 1 for legacy files; 0 for an empty file.
+    /// The format version: 2, 1 for legacy files, or 0 for an empty file.
     #[getter]
     fn version(&self, py: Python<'_>) -> PyResult<u32> {
         self.scanner.with(py, |scanner| Ok(scanner.version()))
     }
 
-    /// The header's pairs, in order; none in legacy files.
+    /// The header's pairs, in order; empty for legacy files.
     #[getter]
     fn header<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let pairs = self.scanner.with(py, |scanner| Ok(scanner.header().pairs().to_vec()))?;
         header_to(py, &pairs)
     }
 
-    /// The trailer; `None` where the header promises none.
+    /// The trailer, or `None` if the header declares none.
     #[getter]
     fn trailer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let trailer = self.scanner.with(py, |scanner| scanner.trailer())?;
         trailer.map(|trailer| bytes_to(py, &trailer)).transpose()
     }
 
-    /// Where the last item given is; `seek` takes it.
+    /// The location of the last item returned, as `seek` takes it.
     #[getter]
     fn location(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         let location = self.scanner.with(py, |scanner| Ok(scanner.location()))?;
         Ok(location.map(|location| (location.frame, location.item)))
     }
 
-    /// Whether the scanner was closed.
+    /// Whether the scanner is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.scanner.is_closed(py)
     }
 
-    /// Goes to a location, so that the item there is given next.
+    /// Moves to a location, so that its item is returned next.
     fn seek(&self, py: Python<'_>, location: (u64, u64)) -> PyResult<()> {
         let (frame, item) = location;
         self.scanner.with(py, |scanner| scanner.seek(Position { frame, item }))
     }
 
-    /// Closes the file; a second time is fine.
+    /// Closes the file. Closing twice is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.scanner.drop_value(py)
     }

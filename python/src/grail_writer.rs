@@ -1,4 +1,4 @@
-//! `GrailWriter`: GRAIL recordio files, item by item.
+//! `GrailWriter`: writes GRAIL recordio files, item by item.
 
 use crate::errors::{carried, closed, raised};
 use crate::handle::Handle;
@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Items whose position is not known yet, oldest first.
 type Pending = Arc<Mutex<VecDeque<Py<PyAny>>>>;
 
-/// Writes a GRAIL recordio file of version 2; it appears when it is closed.
+/// Writes a GRAIL recordio file of version 2, which is published when it is closed.
 ///
-/// `index` is called with (location, item) for every item once its place is known, in order and in
+/// `index` is called with (location, item) for every item once its location is known, in order, on
 /// the thread that appends, waits or closes.
 #[pyclass(frozen, subclass, module = "anyrec._anyrec")]
 pub struct GrailWriter {
     path: PathBuf,
     count: AtomicU64,
-    /// Kept only where there is an index callback to be given them.
+    /// Kept only if there is an index callback to pass them to.
     pending: Option<Pending>,
-    /// A trailer is promised in case one comes, and the promise taken back if none does.
+    /// A trailer is declared in case one is set, and the declaration is removed if none is.
     perhaps_trailer: bool,
     writer: Handle<State>,
 }
@@ -78,7 +78,7 @@ impl GrailWriter {
         })
     }
 
-    /// The file's name, which it gets when the writer is closed.
+    /// The path that the file is published under when the writer is closed.
     #[getter]
     fn path(&self) -> &std::ffi::OsStr {
         self.path.as_os_str()
@@ -90,13 +90,14 @@ impl GrailWriter {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer was closed.
+    /// Whether the writer is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.writer.is_closed(py)
     }
 
-    /// Adds a pair to the header, before the first item. A key may be added again: both are kept.
+    /// Adds a pair to the header, before the first item. A key may be added again: both pairs are
+    /// kept.
     fn add_header(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let key =
             text_from(key).unwrap_or_else(|| Err(PyTypeError::new_err("a header key is str or bytes")))?;
@@ -124,7 +125,7 @@ impl GrailWriter {
         self.writer.with(py, |state| state.writer.flush())
     }
 
-    /// Waits until all ended blocks are written, and so their index callbacks called.
+    /// Waits until all ended blocks are written and their index callbacks have been called.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.with(py, |state| state.writer.wait())
     }
@@ -139,7 +140,7 @@ impl GrailWriter {
         })
     }
 
-    /// Completes the file and gives it its name; says what is worth knowing.
+    /// Completes the file and publishes it. Returns the notices.
     fn close(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let withdraw = self.perhaps_trailer;
         let written = self.writer.with_slot(py, |slot| {
@@ -154,7 +155,7 @@ impl GrailWriter {
         Ok(written.notices.into_iter().map(|notice| notice.message).collect())
     }
 
-    /// Drops everything: no file appears.
+    /// Discards everything: no file is published.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.drop_value(py)
     }
@@ -170,7 +171,7 @@ fn tell(index: &Py<PyAny>, pending: &Pending, position: Position) -> Result<()> 
     .map_err(carried)
 }
 
-/// An upper bound on the size of a file that holds items of these sizes, packed into records of
+/// An upper bound on the size of a file with items of these sizes, packed into records of
 /// `record_bytes` bytes.
 #[pyfunction]
 pub fn required_space(sizes: Many<u64>, record_bytes: u64) -> PyResult<u64> {

@@ -1,4 +1,4 @@
-//! Something that one thread at a time works with, and that belongs to one process.
+//! An object that one thread at a time uses, and that belongs to one process.
 
 use crate::errors::{closed, raised};
 use crate::progress::unlocked;
@@ -7,15 +7,17 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// A reader or writer behind a lock. The lock is taken with the interpreter let go, so that a
-/// thread that waits for it never keeps the one that holds it from going on.
+/// A reader or writer behind a lock. The lock is acquired with the GIL released, so that a thread
+/// that waits for it never blocks the thread that holds it.
 pub struct Handle<T: Send> {
-    /// What to call it in messages.
+    /// Its name in messages.
     what: &'static str,
     process: u32,
-    /// A forked child may go on with it; a writer must not, as its file is the parent's.
+    /// Whether a forked child may continue to use it. A writer must not be used, because its file
+    /// is the parent's.
     shared_by_forks: bool,
-    /// The thread at work, so that a callback into the same object is an error and not a deadlock.
+    /// The thread that uses it, so that a callback into the same object is an error, not a
+    /// deadlock.
     holder: AtomicUsize,
     slot: Mutex<Option<T>>,
 }
@@ -24,13 +26,13 @@ thread_local! {
     static MARK: u8 = const { 0 };
 }
 
-/// A number for this thread; no two living threads have the same one.
+/// An id for this thread, unique among running threads.
 fn this_thread() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
 impl<T: Send> Handle<T> {
-    /// Wraps a reader, which a forked child may use on its own.
+    /// Wraps a reader, which a forked child may use too.
     pub fn reader(what: &'static str, value: T) -> Self {
         Self::new(what, true, value)
     }
@@ -50,7 +52,7 @@ impl<T: Send> Handle<T> {
         }
     }
 
-    /// Whether it belongs to the process that this one was forked from, and to that one only.
+    /// Whether it belongs only to the process that this one was forked from.
     fn is_anothers(&self) -> bool {
         anyrec::generation() != self.process && !self.shared_by_forks
     }
@@ -64,8 +66,8 @@ impl<T: Send> Handle<T> {
         self.with_slot(py, |slot| slot.as_mut().map(work))?.ok_or_else(|| closed(self.what))?.map_err(raised)
     }
 
-    /// Works with the value without letting go of the interpreter, if nobody else does: for what
-    /// takes no time and touches no Python object.
+    /// Works with the value without releasing the GIL, if no other thread uses it. For work that is
+    /// quick and touches no Python object.
     pub fn at_once<R>(&self, work: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
         if self.is_anothers() {
             return None;
@@ -73,7 +75,7 @@ impl<T: Send> Handle<T> {
         self.slot.try_lock().ok()?.as_mut().and_then(work)
     }
 
-    /// Works with the slot itself: `None` in it means closed.
+    /// Works with the slot itself: `None` means closed.
     pub fn with_slot<R: Send>(
         &self,
         py: Python<'_>,
@@ -92,7 +94,7 @@ impl<T: Send> Handle<T> {
         unlocked(py, || {
             let mut slot = match (forked, self.slot.try_lock()) {
                 (_, Ok(slot)) => slot,
-                // The thread that held it is not in this process: it would never be let go.
+                // The thread that held it is not in this process, so it would never be released.
                 (true, Err(TryLockError::WouldBlock)) => return None,
                 _ => self.slot.lock().unwrap_or_else(PoisonError::into_inner),
             };
@@ -105,7 +107,8 @@ impl<T: Send> Handle<T> {
         })
     }
 
-    /// Whether it was closed; another process's is not, as far as anyone can tell here.
+    /// Whether it is closed. Another process's handle is reported as open, because its state is
+    /// unknown here.
     pub fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
         if self.is_anothers() {
             return Ok(self.slot.try_lock().is_ok_and(|slot| slot.is_none()));
@@ -113,8 +116,8 @@ impl<T: Send> Handle<T> {
         self.with_slot(py, |slot| slot.is_none())
     }
 
-    /// Drops the value; closed already is fine. Another process's is left alone, so that a child
-    /// that leaves a `with` block by an exception ends with that exception.
+    /// Drops the value. Closing twice is allowed. Another process's value is left alone, so that a
+    /// child that leaves a `with` block by an exception ends with that exception.
     pub fn drop_value(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_anothers() {
             return Ok(());
@@ -123,7 +126,7 @@ impl<T: Send> Handle<T> {
     }
 }
 
-/// Forgets the holder, also when the work panics.
+/// Clears the holder, even if the work panics.
 struct Release<'a>(&'a AtomicUsize);
 
 impl Drop for Release<'_> {
@@ -138,11 +141,11 @@ impl<T: Send> Drop for Handle<T> {
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(value) = slot.take() else { return };
         if anothers {
-            // Dropping it would write to the parent's file, or wait for the parent's threads.
+            // Dropping it would write to the parent's file or wait for the parent's threads.
             std::mem::forget(value);
             return;
         }
-        // Threads of the value's own may need the interpreter to come to their end.
+        // Threads of the value may need the interpreter to finish.
         Python::try_attach(|py| py.detach(|| drop(value)));
     }
 }

@@ -1,9 +1,9 @@
-//! Hints in the words of Python: functions and keyword arguments.
+//! The wording of hints for Python: functions and keyword arguments.
 
 use anyrec::Hint;
 use anyrec::hint::REBUILT_KEYS;
 
-/// What to call, for a hint of the library.
+/// What to call, for a hint from the library.
 pub fn words(hint: &Hint) -> String {
     match hint {
         Hint::Damaged { .. } => "anyrec.verify() lists all damage, anyrec.repair() keeps the intact records".to_owned(),

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::{Path, PathBuf};
 
-/// The array in a file, in this machine's byte order, in memory of its own. With `mapped`, where the
-/// elements are single bytes and the file can be mapped, it is the mapped file itself, read-only.
+/// The array in a file, in native byte order, in memory of its own. With `mapped`, if the elements
+/// are single bytes and the file can be mapped, it is a read-only view of the mapped file.
 #[pyfunction]
 #[pyo3(signature = (path, options = None, mapped = false))]
 pub fn idx_read<'py>(
@@ -41,12 +41,12 @@ pub fn idx_read<'py>(
         Array::I32(array) => array.into_pyarray(py).into_any(),
         Array::F32(array) => array.into_pyarray(py).into_any(),
         Array::F64(array) => array.into_pyarray(py).into_any(),
-        _ => return Err(PyTypeError::new_err("an element type that NumPy does not have")),
+        _ => return Err(PyTypeError::new_err("NumPy does not have this element type")),
     })
 }
 
 /// Writes an array of `uint8`, `int8`, `int16`, `int32`, `float32` or `float64`, of any shape and
-/// byte order; says how many bytes the file has.
+/// byte order. Returns the size of the file in bytes.
 #[pyfunction]
 #[pyo3(signature = (path, array, options = None))]
 pub fn idx_write(
@@ -76,7 +76,7 @@ fn write<T: Element + numpy::Element>(
     array: &Bound<'_, PyAny>,
     options: &WriteOptions,
 ) -> PyResult<u64> {
-    // A copy in this machine's byte order that nobody else can change meanwhile.
+    // A copy in native byte order that no other thread can change.
     let native = array.call_method1("astype", (T::TYPE.name(),))?;
     let owned = native.cast_into::<PyArrayDyn<T>>().map_err(PyErr::from)?.to_owned_array();
     let written = done(py, || write_array(path, &owned, options))?;

@@ -1,4 +1,4 @@
-//! Images between encoded bytes and NumPy arrays, in OpenCV's channel order.
+//! Converts images between encoded bytes and NumPy arrays, in OpenCV's channel order.
 
 use crate::errors::raised;
 use crate::payload::Payload;
@@ -11,8 +11,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// An array of height x width, or height x width x channels (BGR, BGRA), as a JPEG (`quality` 1 to
-/// 100) or PNG (`quality` is zlib's level, 0 to 9).
+/// Encodes an array of height x width, or height x width x channels (BGR, BGRA), as a JPEG
+/// (`quality` 1 to 100) or PNG (`quality` is zlib's level, 0 to 9).
 #[pyfunction]
 pub fn encode_image<'py>(
     py: Python<'py>,
@@ -30,8 +30,8 @@ pub fn encode_image<'py>(
     bytes_to(py, &encoded)
 }
 
-/// A JPEG, PNG or WebP as an array: -1 as stored, 0 gray, 1 colour, as `cv2.imdecode` has it. With
-/// `rgb` the colours come in the order red, green, blue.
+/// Decodes a JPEG, PNG or WebP to an array: -1 as stored, 0 gray, 1 colour, like `cv2.imdecode`.
+/// With `rgb` the channel order is red, green, blue.
 #[pyfunction]
 #[pyo3(signature = (data, iscolor = -1, *, rgb = false), text_signature = "(data, iscolor=-1, *, rgb=False)")]
 pub fn decode_image<'py>(

@@ -1,4 +1,4 @@
-//! The records of a dataset, front to back.
+//! Sequential iteration over the records of a dataset.
 
 use crate::batch::Batch;
 use crate::buffers::lend;
@@ -12,62 +12,63 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The records of a dataset, front to back.
+/// Iterates over the records of a dataset in order.
 ///
-/// Needs no index and no count. Damage is raised once, after which the iteration may be taken up
-/// again and goes on with the next intact record. Small records that are read together share their
-/// memory, up to 64 KiB.
+/// Needs no index and no count. Damage is raised once; the iteration can then be resumed and
+/// continues with the next intact record. Small records that are read together share memory, up to
+/// 64 KiB.
 #[pyclass(frozen, module = "anyrec")]
 pub struct RecordIterator {
     source: Handle<Source>,
-    /// Held for moments only, and without calling Python: nobody waits for long.
+    /// Held only briefly and without calling Python, so no thread waits for long.
     ready: Mutex<Ready>,
 }
 
 enum Source {
     /// Records are slices of the mapped file.
     Lent(Records),
-    /// Records have memory of their own, which comes from there.
+    /// Records are copied into memory of their own, taken from this pool.
     Copied(Records, BatchPool),
 }
 
-/// Records are read some at a time: each is then handed out without letting go of the interpreter.
+/// Records are read in chunks, so that each can be returned without releasing the GIL.
 enum Chunk {
     Lent(std::vec::IntoIter<Bytes>),
     /// The memory, and where records begin and end in it.
     Copied(Bytes, Vec<u64>),
-    /// What went wrong behind the records before it.
+    /// The error that followed the records before it.
     Failed(Error),
 }
 
-/// What was read and not yet handed out.
+/// What has been read but not yet returned.
 #[derive(Default)]
 struct Ready {
-    /// The first is at work.
+    /// The first chunk is in use.
     chunks: VecDeque<Chunk>,
     /// The next record of the first chunk.
     next: usize,
-    /// Records of the first chunk that were handed out. A loop lets go of each record when it has the
-    /// next one: two that take turns save it a new object for every record, which would cost about
-    /// as much as all the rest. Python's own `zip` and `enumerate` do the same with their tuples. Empty
-    /// on free-threaded Python, where a count of references does not say that nobody else has one.
+    /// Records of the first chunk that were returned. A loop drops each record once it has the next
+    /// one. Two objects used alternately save allocating an object per record, which would cost
+    /// about as much as everything else. Python's own `zip` and `enumerate` do the same with their
+    /// tuples. Empty on free-threaded Python, where a reference count does not prove that no other
+    /// thread has a reference.
     handed_out: Vec<Py<Record>>,
 }
 
-/// What comes next.
+/// The next item.
 enum Next {
     Again(Py<Record>),
     New(Record),
     Failed(Error),
 }
 
-/// Bytes and records of a chunk.
+/// The bytes and records of a chunk.
 const CHUNK: (usize, usize) = (64 << 10, 512);
-/// Large records, each of which is a chunk, are read so many bytes at a time.
+/// Large records, each of which is a chunk, are read this many bytes at a time.
 const STRETCH: usize = 512 << 10;
-/// Chunks whose memory is kept to be used again.
+/// The number of chunks whose memory is kept for reuse.
 const KEPT: usize = 2 * STRETCH / CHUNK.0;
-/// Records that take turns.
+/// The number of record objects used alternately.
 const TURNS: usize = 2;
 
 impl Source {
@@ -133,7 +134,7 @@ impl Ready {
         }
     }
 
-    /// Remembers a record that was made for the first chunk and will be handed out.
+    /// Remembers a record of the first chunk that will be returned.
     fn keep(&mut self, py: Python<'_>, record: &Py<Record>) {
         if cfg!(not(Py_GIL_DISABLED))
             && let Some(Chunk::Copied(memory, _)) = self.chunks.front()
@@ -145,10 +146,10 @@ impl Ready {
     }
 }
 
-/// Whether nobody has the record any more but [`Ready::handed_out`].
+/// Whether only [`Ready::handed_out`] still references the record.
 fn is_ours_alone(record: &Py<Record>) -> bool {
-    // SAFETY: the object lives as long as the reference to it, and the caller has the interpreter, to
-    // itself. Whoever looks into the record's memory has a reference too.
+    // SAFETY: the object lives as long as the reference to it, and the caller holds the GIL. A view
+    // of the record's memory also holds a reference.
     cfg!(not(Py_GIL_DISABLED)) && unsafe { pyo3::ffi::Py_REFCNT(record.as_ptr()) == 1 }
 }
 
@@ -159,7 +160,7 @@ fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
 }
 
 impl RecordIterator {
-    /// Gives records memory of their own.
+    /// Copies records into memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
         Self::over(Source::Copied(dataset.iter(), BatchPool::new(KEPT)))
     }
@@ -206,7 +207,7 @@ impl RecordIterator {
     }
 }
 
-/// The records of a dataset, front to back, some at a time.
+/// The records of a dataset in order, in batches.
 #[pyclass(frozen, module = "anyrec")]
 pub struct BatchIterator {
     size: usize,
@@ -220,11 +221,11 @@ struct Reading {
     begun: Option<anyrec::Batch>,
 }
 
-/// Bytes of a batch after which Ctrl-C is heard.
+/// Ctrl-C is checked after this many bytes of a batch.
 const ROUND: usize = 8 << 20;
 
 impl Reading {
-    /// The next batch, empty at the end; `begun` is used again for it unless one was begun before.
+    /// The next batch, empty at the end. Reuses `begun` for it unless a batch was already begun.
     fn next(&mut self, spare: anyrec::Batch, size: usize) -> Result<anyrec::Batch> {
         let batch = self.begun.get_or_insert(spare);
         loop {

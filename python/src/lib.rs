@@ -1,9 +1,9 @@
-//! The native half of the Python package: thin bindings, one file a class.
+//! The native half of the Python package: thin bindings, one file per class.
 //!
-//! What holds everywhere here: the interpreter is let go around all reading, decoding, writing and
-//! waiting; nothing starts at import; what a call returns is memory of its own unless the caller
-//! asked for it to be lent. `py_src/anyrec/_anyrec.pyi` declares what is defined here, and mypy's
-//! stubtest compares the two.
+//! Rules that apply everywhere: the GIL is released around all reading, decoding, writing and
+//! waiting; nothing starts at import; a call returns memory of its own unless the caller requested
+//! borrowed memory. `py_src/anyrec/_anyrec.pyi` declares what is defined here, and mypy's stubtest
+//! compares the two.
 
 mod batch;
 mod buffers;
@@ -40,9 +40,9 @@ use pyo3::prelude::*;
 
 /// The native half of the package. Use `anyrec` and its modules instead.
 ///
-/// It does not need the interpreter's lock. What threads share here is immutable, atomic or behind a lock
-/// of its own, which is held without the interpreter, or for moments without calling Python; and nothing
-/// relies on counts of references (see `iteration.rs`).
+/// It does not need the GIL. What threads share is immutable, atomic or behind its own lock. Such a
+/// lock is held with the GIL released, or only briefly and without calling Python. Nothing relies
+/// on reference counts (see `iteration.rs`).
 #[pymodule(gil_used = false)]
 mod _anyrec {
     use super::*;
@@ -87,8 +87,8 @@ mod _anyrec {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.py().import("numpy")?;
-        // Loads what lies behind arrays now: when it is loaded on first use, Ctrl-C in the middle of that
-        // is a panic.
+        // Imports what arrays need now: if it were imported on first use, Ctrl-C during the import
+        // would be a panic.
         let _ = numpy::PyArray1::from_slice(module.py(), &[0u8]).try_readonly();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

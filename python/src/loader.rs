@@ -1,4 +1,4 @@
-//! `Loader`: batches read ahead by threads.
+//! `Loader`: batches prefetched by threads.
 
 use crate::batch::{Batch, numbers_to};
 use crate::dataset::Dataset;
@@ -23,13 +23,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How often Python is asked for signals while it waits for a batch.
+/// How often signals are checked while waiting for a batch.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// One set of records: a dataset, and which of its records (all if it does not say).
+/// One set of records: a dataset, and which of its records to use (default: all).
 type Part<'py> = (Bound<'py, Dataset>, Option<Bound<'py, PyArray1<u64>>>);
 
-/// Gives batches in the order of a plan, read ahead by threads. `anyrec.Loader` is made of it.
+/// Yields batches in the order of a plan, prefetched by threads. `anyrec.Loader` is built on it.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct Loader {
     loader: Handle<anyrec::loader::Loader>,
@@ -85,24 +85,24 @@ impl Loader {
         Ok(Loader { loader: Handle::reader("the loader", loader) })
     }
 
-    /// How many batches a whole epoch has.
+    /// The number of batches in a whole epoch.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(usize::try_from(self.loader.with(py, |loader| Ok(loader.plan().steps(0)))?)?)
     }
 
-    /// How many batches the epoch still has.
+    /// The number of batches left in the epoch.
     #[getter]
     fn left(&self, py: Python<'_>) -> PyResult<u64> {
         self.loader.with(py, |loader| Ok(loader.steps_left()))
     }
 
-    /// The epoch that is under way, or comes next.
+    /// The current epoch, or the next one.
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
         self.loader.with(py, |loader| Ok(loader.epoch()))
     }
 
-    /// Steps of the epoch that lie behind.
+    /// The number of completed steps in the epoch.
     #[getter]
     fn step(&self, py: Python<'_>) -> PyResult<u64> {
         self.loader.with(py, |loader| Ok(loader.step()))
@@ -125,18 +125,18 @@ impl Loader {
         PyList::new(py, told)
     }
 
-    /// Where the loader is: (seed, epoch, samples consumed, order).
+    /// The loader's state: (seed, epoch, samples consumed, order).
     fn state(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, String)> {
         let State { seed, epoch, consumed, order, .. } = self.loader.with(py, |loader| Ok(loader.state()))?;
         Ok((seed, epoch, consumed, order))
     }
 
-    /// Goes to where a state was saved.
+    /// Restores a saved state.
     fn resume(&self, py: Python<'_>, seed: u64, epoch: u64, consumed: u64, order: String) -> PyResult<()> {
         self.loader.with(py, move |loader| loader.resume(&State::new(seed, epoch, consumed, order)))
     }
 
-    /// Goes to the beginning of an epoch, or stays in it if it was resumed.
+    /// Moves to the beginning of an epoch, or stays in it if it was resumed.
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
         self.loader.with(py, |loader| {
             loader.set_epoch(epoch);
@@ -144,7 +144,7 @@ impl Loader {
         })
     }
 
-    /// Goes to a step of the epoch.
+    /// Moves to a step of the epoch.
     fn set_step(&self, py: Python<'_>, step: u64) -> PyResult<()> {
         self.loader.with(py, |loader| {
             loader.set_step(step);
@@ -152,7 +152,7 @@ impl Loader {
         })
     }
 
-    /// Begins an iteration: the place that was resumed or set, or else the next epoch.
+    /// Begins an iteration: at the position that was resumed or set, or else at the next epoch.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
         self.loader.with(py, |loader| {
             loader.begin();
@@ -160,12 +160,12 @@ impl Loader {
         })
     }
 
-    /// The next batch; `None` at the end of the epoch.
+    /// The next batch, or `None` at the end of the epoch.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler)))
     }
 
-    /// The same as memory that may be changed: (memory, offsets, indices, labels, padding).
+    /// The next batch as writable memory: (memory, offsets, indices, labels, padding).
     fn next_memory<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
         let Loaded { records, indices, labels, padding, .. } = loaded;
@@ -175,8 +175,8 @@ impl Loader {
         Ok(Some((memory, offsets, indices, labels, padding).into_pyobject(py)?))
     }
 
-    /// A batch of pictures as memory that may be changed, with labels of a width (none if that is 0):
-    /// (memory, indices, labels, ids, padding).
+    /// The next batch of images as writable memory, with labels of the given width (none if it is
+    /// 0): (memory, indices, labels, ids, padding).
     fn next_images<'py>(&self, py: Python<'py>, label_width: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
         let Loaded { records, indices, labels, ids, padding, .. } = loaded;
@@ -189,7 +189,7 @@ impl Loader {
         Ok(Some((memory, indices, labels, ids, padding).into_pyobject(py)?))
     }
 
-    /// Ends the threads and forgets what was read ahead; the place stays.
+    /// Stops the threads and discards what was prefetched. The position is kept.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.loader.with(py, |loader| {
             loader.close();
@@ -199,7 +199,7 @@ impl Loader {
 }
 
 impl Loader {
-    /// Waits for the next batch, the interpreter let go, and hears Ctrl-C meanwhile.
+    /// Waits for the next batch with the GIL released, and handles Ctrl-C.
     fn wait(&self, py: Python<'_>) -> PyResult<Option<(Loaded, BatchPool)>> {
         loop {
             let next = self.loader.with(py, |loader| {
@@ -209,7 +209,7 @@ impl Loader {
             match next {
                 Poll::Ready(next) => return Ok(next),
                 Poll::Pending => py.check_signals().inspect_err(|_| {
-                    // The interruption is what counts, not what closing says.
+                    // The interruption takes precedence over an error from closing.
                     let _ = self.close(py);
                 })?,
             }
@@ -217,7 +217,7 @@ impl Loader {
     }
 }
 
-/// Record numbers as NumPy has them, which a view keeps in one piece.
+/// Record numbers from a NumPy array that is contiguous in memory.
 fn numbers_from(array: &Bound<'_, PyArray1<u64>>) -> PyResult<Vec<u64>> {
     let refused = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("record numbers: {error}"));
     if !array.data().is_aligned() {
@@ -227,8 +227,8 @@ fn numbers_from(array: &Bound<'_, PyArray1<u64>>) -> PyResult<Vec<u64>> {
     Ok(array.as_slice().map_err(|error| refused(&error))?.to_vec())
 }
 
-/// Labels as an array of 32-bit floats; of two dimensions if there are several a record, which must
-/// all have as many. Nothing where no record has a label.
+/// Labels as an array of 32-bit floats, two-dimensional if each record has several, which must then
+/// be equally many. `None` if no record has a label.
 #[allow(clippy::cast_possible_truncation)] // image records hold labels as 32-bit floats
 fn labels_of_width<'py>(
     py: Python<'py>,
@@ -250,7 +250,7 @@ fn labels_of_width<'py>(
             let error =
                 Error::invalid("labels of a record").expected_found(width, one.len()).in_record(index);
             return Err(raised(
-                error.with_hint("give label_width= as many as the records have, or 0 for none"),
+                error.with_hint("set label_width to the number of labels per record, or to 0 for none"),
             ));
         }
         numbers.extend(one.iter().map(|&number| number as f32));
@@ -262,20 +262,20 @@ fn labels_of_width<'py>(
     }
 }
 
-/// The records of a batch, as memory that may be changed: what tensors are made over.
+/// The records of a batch as writable memory, for tensors to be built on.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct Memory {
-    /// Into `records`, where it is only reached through this pointer until it goes back.
+    /// Points into `records`, which is accessed only through this pointer until it is returned.
     begin: *mut u8,
     length: usize,
     records: anyrec::Batch,
     recycler: BatchPool,
 }
 
-// SAFETY: the pointer is to memory of the `Vec` beside it, which may be used from any thread; who
-// writes through the buffer protocol keeps order among themselves, as with any buffer.
+// SAFETY: the pointer is to memory of the `Vec` beside it, which may be used from any thread.
+// Writers through the buffer protocol must synchronise among themselves, as with any buffer.
 unsafe impl Send for Memory {}
-// SAFETY: as above; nothing here reads or writes through a shared reference.
+// SAFETY: as above; no method reads or writes through a shared reference.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -304,8 +304,8 @@ impl Memory {
         let this = slf.get();
         let length = ffi::Py_ssize_t::try_from(this.length)
             .map_err(|_| PyBufferError::new_err("the batch is too large for a buffer"))?;
-        // SAFETY: `view` is the interpreter's; the memory lives as long as the object, to which the
-        // view takes a reference, and no Rust reference to it exists meanwhile.
+        // SAFETY: `view` is the interpreter's. The memory lives as long as the object, to which the
+        // view takes a reference, and no Rust reference to it exists during that time.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), this.begin.cast::<c_void>(), length, 0, flags)
         };

@@ -12,24 +12,24 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
-/// Reads a `.rec` file front to back, or from an offset on, as the original does.
+/// Reads a `.rec` file in order, or from an offset on, like the original.
 ///
-/// Where the original fails, so does this, and the exception's `original` is its message; reading
-/// then goes on with the next intact record. A split record that the end of the file cuts off is
-/// the end, as in the original.
+/// It fails where the original fails, and the exception's `original` is the original's message.
+/// Reading then continues with the next intact record. A split record that is cut off by the end of
+/// the file ends the iteration, as in the original.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct MxReader {
     path: PathBuf,
     position: Handle<Position>,
 }
 
-/// A reader and where it has come to.
+/// A reader and its current position.
 struct Position {
     reader: Reader,
     scan: RecordScan,
 }
 
-/// A failure, and the original's words for it.
+/// A failure, and the original's message for it.
 type Fault = (Error, Option<String>);
 
 impl Position {
@@ -41,7 +41,7 @@ impl Position {
         Ok(Position { reader, scan })
     }
 
-    /// An error if another file has the name by now.
+    /// Fails if the path now names another file.
     fn check_still_named(&self) -> Result<()> {
         use anyrec::format::RecordReader;
         self.reader.source().check_still_named()
@@ -52,7 +52,7 @@ impl Position {
         Ok(())
     }
 
-    /// The next record, given to `take`; `None` at the end.
+    /// Passes the next record to `take`; `None` at the end.
     fn next<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> std::result::Result<Option<R>, Fault> {
         let plain = |error| (error, None);
         loop {
@@ -73,8 +73,8 @@ impl Position {
 }
 
 impl MxReader {
-    /// The next record, after going to an offset if one is given: in one step, so that threads
-    /// that share the reader get the records they asked for.
+    /// The next record, after seeking to an offset if one is given. This is one atomic step, so
+    /// that threads that share the reader get the records they requested.
     fn next(&self, py: Python<'_>, offset: Option<u64>) -> PyResult<Option<Py<PyBytes>>> {
         let read = self.position.with_slot(py, |slot| {
             slot.as_mut().map(|position| {
@@ -111,18 +111,18 @@ impl MxReader {
         self.path.as_os_str()
     }
 
-    /// Whether the reader was closed.
+    /// Whether the reader is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.position.is_closed(py)
     }
 
-    /// The next record; `None` at the end, again and again.
+    /// The next record, or `None` at the end, however often it is called.
     fn read(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         self.next(py, None)
     }
 
-    /// The record at an offset; reading goes on behind it.
+    /// The record at an offset. Reading continues after it.
     fn read_at(&self, py: Python<'_>, offset: u64) -> PyResult<Py<PyBytes>> {
         self.next(py, Some(offset))?.ok_or_else(|| {
             let message = format!("no record begins at byte {offset}: the file ends there");
@@ -131,22 +131,22 @@ impl MxReader {
         })
     }
 
-    /// The offset at which the next record begins.
+    /// The offset of the next record.
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.position.with(py, |position| Ok(position.scan.tell()))
     }
 
-    /// An error if another file has the path by now: its index file is not this file's.
+    /// Fails if the path now names another file, because that file's index does not match this one.
     fn check_still_named(&self, py: Python<'_>) -> PyResult<()> {
         self.position.with(py, |position| position.check_still_named())
     }
 
-    /// Goes to an offset, which should be a record's.
+    /// Moves to an offset, which should be that of a record.
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         self.position.with(py, |position| position.seek(offset))
     }
 
-    /// Opens the file anew and goes to its beginning.
+    /// Reopens the file and moves to its beginning.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let path = &self.path;
         let opened =
@@ -154,7 +154,7 @@ impl MxReader {
         opened.map_err(crate::errors::raised)
     }
 
-    /// Closes the file; a second time is fine.
+    /// Closes the file. Closing twice is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.position.drop_value(py)
     }

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a `.rec` file, which appears (or is replaced) when it is closed, together with its index
-/// file where one is named.
+/// Writes a `.rec` file, which is published (or replaces the old one) when it is closed, together
+/// with its index file if one is given.
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct MxWriter {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl MxWriter {
         Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
 
-    /// The file's name, which it gets when the writer is closed.
+    /// The path that the file is published under when the writer is closed.
     #[getter]
     fn path(&self) -> &std::ffi::OsStr {
         self.path.as_os_str()
@@ -44,13 +44,13 @@ impl MxWriter {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer was closed.
+    /// Whether the writer is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.writer.is_closed(py)
     }
 
-    /// Adds a record, with its key's line in the index file if one is given, and says its offset.
+    /// Appends a record and returns its offset. If a key is given, adds its line to the index file.
     #[pyo3(signature = (data, key = None))]
     fn write(&self, py: Python<'_>, data: Payload, key: Option<Vec<u8>>) -> PyResult<u64> {
         let key = key.map(|key| Key::Text(key.into()));
@@ -67,7 +67,7 @@ impl MxWriter {
         self.writer.with(py, |writer| Ok(writer.tell()))
     }
 
-    /// Completes the file and gives it its name; a second time is fine.
+    /// Completes the file and publishes it. Closing twice is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.writer.with_slot(py, |slot| slot.take().map(Writer::finish))? {
             Some(written) => written.map(drop).map_err(raised),
@@ -75,7 +75,7 @@ impl MxWriter {
         }
     }
 
-    /// Drops everything: no file appears, and an old one stays.
+    /// Discards everything: no file is published, and an old one is kept.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.drop_value(py)
     }

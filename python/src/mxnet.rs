@@ -43,8 +43,8 @@ pub fn index_line<'py>(
     bytes_to(py, &line)
 }
 
-/// The index of a `.rec` file made anew from its records: the lines as (key, offset), and where
-/// the keys come from.
+/// The index of a `.rec` file, rebuilt from its records: the lines as (key, offset), and the origin
+/// of the keys.
 #[pyfunction]
 pub fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<(Entries<'_>, String)> {
     let rebuilt = progress::run(py, None, |tell| {
@@ -73,8 +73,8 @@ pub fn pack_header<'py>(
     bytes_to(py, &header.to_bytes(width(wide)).map_err(raised)?)
 }
 
-/// Flag, label (a float, or a read-only array of several), both ids, and the length of the header
-/// with its labels.
+/// The flag, the label (a float, or a read-only array of several), both ids, and the length of the
+/// header with its labels.
 #[pyfunction]
 #[pyo3(signature = (record, *, wide = false))]
 pub fn unpack_header<'py>(

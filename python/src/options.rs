@@ -1,7 +1,7 @@
-//! Keyword options of Python as the library's option structs.
+//! Converts Python's keyword options into the library's option structs.
 //!
-//! Python's side passes only what the caller set, so a name that is not known here is the caller's
-//! mistake, and said.
+//! The Python side passes only what the caller set, so an unknown name is the caller's mistake and
+//! is reported.
 
 use crate::errors::raised;
 use crate::sequences::Many;
@@ -23,15 +23,15 @@ type Pair<'py> = (String, Bound<'py, PyAny>);
 
 pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py>>> {
     match options {
-        // A list of them: a dict that changes meanwhile, by another thread or by what is called here, is
-        // no longer one that can be gone through.
+        // Iterates over a list, because a dict that changes during the iteration (through another
+        // thread or a callback) cannot be iterated.
         Some(options) => options.items().iter().map(|pair| pair.extract()).collect(),
         None => Ok(Vec::new()),
     }
 }
 
-/// How files are opened; also whether records are memory of their own (`copy`). What is not known here
-/// is an option of one format.
+/// How files are opened, and whether records are copied (`copy`). Other names are options of one
+/// format.
 pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, bool)> {
     let mut open = OpenOptions::default().with(transformers::open_options());
     let mut copy = true;
@@ -73,7 +73,7 @@ pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOption
     Ok((open, copy))
 }
 
-/// How files of a format are written. What is not known here is an option of that format.
+/// How files of a format are written. Other names are options of that format.
 pub fn write_options(
     format: &'static dyn Format,
     options: Option<&Bound<'_, PyDict>>,
@@ -101,17 +101,17 @@ pub fn write_options(
     Ok(write)
 }
 
-/// Whether any format has a setting of that name.
+/// Whether any format has a setting with this name.
 fn is_setting(name: &str, of: impl Fn(&dyn Format) -> &'static [Setting]) -> bool {
     FORMATS.iter().any(|format| of(*format).iter().any(|setting| setting.name == name))
 }
 
-/// The value of a format's setting; none for `None`.
+/// The value of a format's setting; `None` means unset.
 fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<SettingValue>> {
     if value.is_none() {
         return Ok(None);
     }
-    // NumPy's types have many names.
+    // NumPy's types have several names.
     if name == "dtype" {
         let dtype = value.py().import("numpy")?.call_method1("dtype", (value,))?;
         let name: String = dtype.getattr("name")?.extract()?;
@@ -136,7 +136,7 @@ fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<SettingValue
     Ok(Some(SettingValue::List(values)))
 }
 
-/// How a conversion goes.
+/// The options of a conversion.
 pub fn convert_options(
     to: &'static dyn Format,
     open: Option<&Bound<'_, PyDict>>,
@@ -160,7 +160,7 @@ pub fn convert_options(
     Ok(convert)
 }
 
-/// In which order a loader reads, and how it works.
+/// The order in which a loader reads, and its other options.
 pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, LoaderOptions)> {
     let (mut plan, mut loader) = (PlanOptions::default(), LoaderOptions::default());
     let (mut shuffle, mut block, mut window) = (false, None, 64);
@@ -202,7 +202,7 @@ pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, Loa
     Ok((plan, loader))
 }
 
-/// An element type by NumPy's name for it, or anything NumPy takes for a type.
+/// An element type, by its NumPy name or as anything that NumPy accepts as a type.
 fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
     let name: String =
         value.py().import("numpy")?.call_method1("dtype", (value,))?.getattr("name")?.extract()?;

@@ -1,4 +1,4 @@
-//! `PackedFolder`: a folder in a file.
+//! `PackedFolder`: a folder packed into a file.
 
 use crate::errors::{closed, raised};
 use crate::progress::{self, done};
@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct PackedFolder {
     path: PathBuf,
     check_data: bool,
-    /// Held for moments only; reading needs no lock.
+    /// Held only briefly; reading needs no lock.
     open: Mutex<Option<Arc<Folder>>>,
 }
 
 impl PackedFolder {
     fn opened(&self) -> PyResult<Arc<Folder>> {
-        // The lock is let go before Python is asked for an exception.
+        // The lock is released before an exception is created.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone);
         open.ok_or_else(|| closed("the packed folder"))
     }
@@ -77,12 +77,12 @@ impl PackedFolder {
         self.path.as_os_str()
     }
 
-    /// Number of files.
+    /// The number of files.
     fn num_files(&self) -> PyResult<u64> {
         Ok(self.opened()?.num_files())
     }
 
-    /// The content of one file, or a list of the contents of several.
+    /// The contents of one file, or a list of the contents of several.
     fn read<'py>(&self, py: Python<'py>, path: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(path) = path.extract::<PathBuf>() {
             return Ok(self.read_one(py, path)?.into_any());
@@ -97,7 +97,7 @@ impl PackedFolder {
         Ok(PyList::new(py, arrays.collect::<Vec<_>>())?.into_any())
     }
 
-    /// The content of a file.
+    /// The contents of a file.
     fn read_one<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let path = path.as_os_str().as_bytes();
         let folder = self.opened()?;
@@ -105,7 +105,7 @@ impl PackedFolder {
         Ok(array(py, content))
     }
 
-    /// Paths of what a folder holds, relative to it; with `recursive` also what its folders hold.
+    /// The paths in a folder, relative to it; with `recursive`, those in its subfolders too.
     #[pyo3(signature = (path = None, list_file = true, list_dir = true, recursive = false))]
     fn list<'py>(
         &self,
@@ -124,28 +124,29 @@ impl PackedFolder {
         PyList::new(py, paths.into_iter().map(|path| OsString::from_vec(path.into())))
     }
 
-    /// All files and folders, in order: (path, number of the file's record), none for a folder.
+    /// All files and folders, in order: (path, number of the file's record), or `None` for a
+    /// folder.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let entries = self.opened()?.entries();
         PyList::new(py, entries.into_iter().map(|(path, sample)| (OsString::from_vec(path.into()), sample)))
     }
 
-    /// Whether a file or folder has the path.
+    /// Whether a file or folder with this path exists.
     fn exists(&self, path: PathBuf) -> PyResult<bool> {
         Ok(self.opened()?.exists(path.as_os_str().as_bytes()))
     }
 
-    /// Whether a file has the path.
+    /// Whether a file with this path exists.
     fn is_file(&self, path: PathBuf) -> PyResult<bool> {
         Ok(self.opened()?.is_file(path.as_os_str().as_bytes()))
     }
 
-    /// Whether a folder has the path.
+    /// Whether a folder with this path exists.
     fn is_dir(&self, path: PathBuf) -> PyResult<bool> {
         Ok(self.opened()?.is_folder(path.as_os_str().as_bytes()))
     }
 
-    /// Unpacks everything into a folder. Nothing is made outside it, nothing is overwritten.
+    /// Unpacks everything into a folder. Nothing is created outside it or overwritten.
     #[pyo3(signature = (folder, *, escape_names = false, skip_damage = false))]
     fn unpack<'py>(
         &self,
@@ -170,20 +171,20 @@ impl PackedFolder {
         Ok(told)
     }
 
-    /// Whether the folder was closed.
+    /// Whether the packed folder is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Closes the file; a second time is fine. Arrays that came from it stay valid.
+    /// Closes the file. Closing twice is allowed. Arrays from it stay valid.
     fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(open);
     }
 }
 
-/// Packs a folder into a new file; says how many files are in it.
+/// Packs a folder into a new file and returns the number of files.
 #[pyfunction]
 #[pyo3(signature = (folder, file, overwrite = false, progress = None))]
 pub fn pack_folder(
@@ -197,11 +198,11 @@ pub fn pack_folder(
     options.overwrite = overwrite;
     let written =
         progress::run(py, progress, |tell| packed_folder::pack_folder(&folder, &file, &options, tell))?;
-    // The last sample is the tree.
+    // The last sample is the tree, not a file.
     Ok(written.records.saturating_sub(1))
 }
 
-/// How many bytes the files below a folder have together.
+/// The total size of the files below a folder, in bytes.
 #[pyfunction]
 pub fn folder_size(py: Python<'_>, folder: PathBuf) -> PyResult<u64> {
     done(py, || packed_folder::folder_size(&folder))

@@ -1,4 +1,4 @@
-//! Bytes that Python hands in: anything with the buffer protocol.
+//! Bytes from Python: anything that supports the buffer protocol.
 
 use crate::record::Record;
 use anyrec::Bytes;
@@ -7,17 +7,17 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use std::ops::Deref;
 
-/// Bytes that do not change while the interpreter is let go.
+/// Bytes that do not change while the GIL is released.
 pub enum Payload {
-    /// A `bytes` object, held.
+    /// A `bytes` object, kept alive.
     Python(PyBackedBytes),
     /// A record's memory, shared.
     Shared(Bytes),
 }
 
 impl Payload {
-    /// The bytes of a buffer, in C order whatever its shape, strides and element type. Only
-    /// `bytes` and records, which cannot change, are taken without a copy.
+    /// The bytes of a buffer, in C order whatever its shape, strides and element type. Only `bytes`
+    /// and records, which are immutable, are used without a copy.
     pub fn of(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = data.cast::<PyBytes>() {
             return Ok(Payload::Python(bytes.clone().into()));
@@ -29,7 +29,7 @@ impl Payload {
         Ok(Payload::Python(copy.cast_into::<PyBytes>()?.into()))
     }
 
-    /// The same, where text stands for its UTF-8 bytes.
+    /// Like [`Payload::of`], but text is encoded as UTF-8.
     pub fn of_text_or_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         match data.cast::<PyString>() {
             Ok(text) => Ok(Payload::Python(text.encode_utf8()?.into())),
@@ -37,7 +37,7 @@ impl Payload {
         }
     }
 
-    /// As shared bytes.
+    /// The payload as shared bytes.
     pub fn into_bytes(self) -> Bytes {
         match self {
             Payload::Python(bytes) => Bytes::from_owner(bytes),

@@ -1,4 +1,4 @@
-//! Work without the interpreter: Ctrl-C heard, panics caught, progress told now and then.
+//! Work with the GIL released: checks for Ctrl-C, catches panics and reports progress.
 
 use crate::errors::{carried, internal, raised};
 use anyrec::Result;
@@ -9,20 +9,20 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// How often Python is asked.
+/// How often Python is checked.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// When the work of this thread asked last; none before its first time.
+    /// When this thread's work last checked; `None` before the first time.
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// The exception that ends the work of this thread, whatever the work makes of it.
+    /// The exception that ends this thread's work, whatever error the work returns.
     static STOPPED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
-/// Runs `work` with the interpreter let go. Ctrl-C is heard before it, and within it where the library
-/// asks whether to go on. A panic is an `InternalError`.
+/// Runs `work` with the GIL released. Ctrl-C is checked before it, and during it where the library
+/// asks whether to continue. A panic becomes an `InternalError`.
 pub fn unlocked<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-    // A loop in C, such as that of `list`, has no other moment for it.
+    // A loop in C, such as that of `list`, never checks for signals otherwise.
     py.check_signals()?;
     let outcome = py.detach(|| {
         ASKED.set(None);
@@ -35,14 +35,15 @@ pub fn unlocked<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyR
     }
 }
 
-/// The same for work that may fail.
+/// Like [`done`], for work that may fail.
 pub fn done<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
     unlocked(py, work)?.map_err(raised)
 }
 
-/// Runs `work` as [`done`] does. The function it is given calls `callback` with the number told: at
-/// once, then at most every 50 ms; an exception there, or Ctrl-C, ends the work by unwinding, so that
-/// everything begun is dropped (and no output appears). The last call comes when the work is done.
+/// Runs `work` like [`done`]. The function passed to it calls `callback` with its number: at once,
+/// then at most every 50 ms. An exception in the callback, or Ctrl-C, ends the work by unwinding,
+/// so that everything begun is dropped (and no output is published). The last call comes when the
+/// work is done.
 pub fn run<R: Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -67,7 +68,7 @@ pub fn run<R: Send>(
 }
 
 fn ask(callback: Option<&Py<PyAny>>, reached: u64) -> PyResult<()> {
-    // Without an interpreter, which is about to end, there is nobody to be asked.
+    // During interpreter shutdown, Python cannot be called.
     let asked = Python::try_attach(|py| {
         py.check_signals()?;
         match callback {
@@ -84,11 +85,11 @@ fn stop(error: PyErr) {
     resume_unwind(Box::new("stopped"));
 }
 
-/// What the library asks: whether Python has an exception for this thread.
+/// The library's check: whether Python has an exception for this thread.
 fn check() -> Result<()> {
     match ASKED.get() {
         Some(asked) if asked.elapsed() < INTERVAL => return Ok(()),
-        // Most work is over before it is worth asking.
+        // Most work ends before a check is worthwhile.
         None => ASKED.set(Some(Instant::now())),
         Some(_) => {
             ASKED.set(Some(Instant::now()));
@@ -102,7 +103,7 @@ fn check() -> Result<()> {
     Ok(())
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason was given").to_owned()

@@ -1,4 +1,4 @@
-//! Recipes for pictures, from the plain values that `anyrec.image` makes of its steps.
+//! Builds image recipes from the plain values that `anyrec.image` makes of its steps.
 
 use crate::errors::raised;
 use crate::options::{choice, pairs, unknown};
@@ -11,10 +11,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Steps, by name, with their values; `Normalise` is the last one if there.
+/// Steps by name, with their values. `Normalise`, if present, is the last one.
 type Steps<'py> = Many<(String, Bound<'py, PyDict>)>;
 
-/// What makes samples of pictures: steps, and the form of the samples.
+/// Builds the recipe for samples of images: the steps, and the form of the samples.
 pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
     let mut form = Form::new((0, 0));
     let (mut steps, mut seed) = (Vec::new(), None);
@@ -122,7 +122,7 @@ fn normalise_from(values: &Bound<'_, PyDict>) -> PyResult<Normalise> {
     Ok(Normalise { scale: value("scale")?.extract()?, mean: numbers("mean")?, deviation: numbers("std")? })
 }
 
-/// A number for a square, or (height, width) as arrays have it.
+/// A number for a square, or (height, width) as in array shapes.
 fn extent(size: &Bound<'_, PyAny>) -> PyResult<Extent> {
     if let Ok(side) = size.extract::<u32>() {
         return Ok((side, side));
@@ -131,7 +131,8 @@ fn extent(size: &Bound<'_, PyAny>) -> PyResult<Extent> {
     Ok((width, height))
 }
 
-/// Two numbers, or one for as much to either side of `middle` (0 if none; then not below it).
+/// Two numbers, or one for an equal distance to either side of `middle` (0 if none; otherwise the
+/// lower end is at least 0).
 fn range(value: &Bound<'_, PyAny>, middle: Option<f64>) -> PyResult<Option<Range>> {
     if value.is_none() {
         return Ok(None);

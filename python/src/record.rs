@@ -1,4 +1,4 @@
-//! `Record`: the bytes of one record, handed to Python without a copy.
+//! `Record`: the bytes of one record, passed to Python without a copy.
 
 use crate::payload::Payload;
 use crate::sequences::bytes_to;
@@ -11,11 +11,11 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One record: bytes that are never copied unless asked for.
+/// One record: bytes that are not copied unless you request it.
 ///
 /// Anything that takes a bytes-like object takes a record: `numpy.frombuffer`, `io.BytesIO`,
 /// `pickle.loads`, `torch.frombuffer`, `hashlib`, `open(..., "wb").write`. A record equals `bytes`
-/// of the same content. It never changes, and stays valid after its dataset was closed.
+/// with the same content. It never changes, and it stays valid after its dataset is closed.
 ///
 /// >>> from anyrec import Record
 /// >>> record = Record(b"some bytes")
@@ -26,26 +26,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[pyclass(frozen, sequence, module = "anyrec")]
 pub struct Record {
     memory: Bytes,
-    /// Where in the memory it begins and ends. Atomic as [`move_to`](Record::move_to) changes them,
-    /// of a record that nobody looks at.
+    /// Its range in the memory. Atomic because [`move_to`](Record::move_to) changes it, for a
+    /// record that has no other references.
     begin: AtomicUsize,
     end: AtomicUsize,
 }
 
 impl Record {
-    /// A record of these bytes.
+    /// Creates a record from these bytes.
     pub fn new(data: Bytes) -> Self {
         let whole = 0..data.len();
         Record::within(data, whole)
     }
 
-    /// The record that lies there in memory that it shares with others.
+    /// A record at this range of shared memory.
     pub fn within(memory: Bytes, place: Range<usize>) -> Self {
         Record { memory, begin: place.start.into(), end: place.end.into() }
     }
 
-    /// Makes this another record of the same memory. Only for one that nobody has any more: a record
-    /// never changes for those who have it.
+    /// Turns this into another record of the same memory. Only for a record without other
+    /// references: a record never changes for its users.
     pub fn move_to(&self, place: Range<usize>) {
         self.begin.store(place.start, Ordering::Relaxed);
         self.end.store(place.end, Ordering::Relaxed);
@@ -68,7 +68,8 @@ impl Record {
     }
 }
 
-/// `data` as memory of its own: a slice of a decoded block would keep all of that in memory.
+/// Copies `data` into memory of its own: a slice of a decoded block would keep the whole block in
+/// memory.
 pub fn owned(data: Bytes) -> anyrec::Result<Bytes> {
     if data.is_unique() {
         return Ok(data);
@@ -134,7 +135,7 @@ impl Record {
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> Option<bool> {
-        // Something without bytes is left to Python, which then says that they differ.
+        // For an object without a buffer, Python itself reports that they differ.
         Payload::of(other).ok().map(|other| *other == *self.data())
     }
 
@@ -158,7 +159,7 @@ impl Record {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let data = slf.get().data();
         let length = ffi::Py_ssize_t::try_from(data.len())?;
-        // SAFETY: `view` is the interpreter's; the bytes are never written (the view is read-only)
+        // SAFETY: `view` is the interpreter's. The bytes are never written (the view is read-only)
         // and live as long as the object, to which the view takes a reference.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
@@ -179,13 +180,13 @@ impl Record {
         self.__bytes__(py)?.call_method1("decode", (encoding, errors))
     }
 
-    /// The record as a read-only array of `uint8`, without a copy.
+    /// The record as a read-only `uint8` array, without a copy.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         array_over(slf)
     }
 }
 
-/// A read-only array of `uint8` over a record's memory.
+/// A read-only `uint8` array over a record's memory.
 pub fn array_over<'py>(record: &Bound<'py, Record>) -> PyResult<Bound<'py, PyAny>> {
     let numpy = record.py().import("numpy")?;
     numpy.call_method1("frombuffer", (record, numpy.getattr("uint8")?))

@@ -1,4 +1,4 @@
-//! Sequences that Python hands in and gets, whatever they say about their length.
+//! Sequences from and for Python, whatever length they claim.
 
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
@@ -6,10 +6,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyRange, PySequence, PyString};
 
-/// Signals are asked for once in so many items.
+/// Signals are checked once per this many items.
 const OFTEN: usize = 4096;
 
-/// A list that grows item by item: want of memory is Python's `MemoryError`, and Ctrl-C is heard.
+/// A list that grows item by item. Running out of memory raises `MemoryError`, and Ctrl-C is
+/// handled.
 pub struct Growing<T>(Vec<T>);
 
 impl<T> Growing<T> {
@@ -46,8 +47,8 @@ impl<T> Growing<T> {
     }
 }
 
-/// The items of a sequence. The length that the sequence claims is not believed: an object's `__len__`
-/// may say anything.
+/// The items of a sequence. The claimed length is not trusted: an object's `__len__` may return
+/// anything.
 pub struct Many<T>(pub Vec<T>);
 
 impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for Many<T> {
@@ -55,12 +56,13 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for Many<T> {
 
     fn extract(items: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if items.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err("a list is wanted, not a str"));
+            return Err(PyTypeError::new_err("expected a list, not a str"));
         }
         items.cast::<PySequence>()?;
         let mut all = Growing::new();
         if items.is_exact_instance_of::<PyRange>() {
-            // A range is as long as it says: one that does not fit in memory is refused at once.
+            // The length of a range is reliable: one that does not fit in memory is refused at
+            // once.
             all.reserve(items.len()?)?;
         }
         for item in items.try_iter()? {
@@ -70,7 +72,7 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for Many<T> {
     }
 }
 
-/// A Python list of objects made one by one.
+/// Builds a Python list from objects created one by one.
 pub fn list_of<'py, T: PyTypeInfo>(
     py: Python<'py>,
     items: impl Iterator<Item = PyResult<Bound<'py, T>>>,
@@ -82,11 +84,11 @@ pub fn list_of<'py, T: PyTypeInfo>(
     PyList::new(py, made.into_vec())
 }
 
-/// Python's `bytes` of these; `PyBytes::new` would panic for want of memory.
+/// Creates Python `bytes`. `PyBytes::new` would panic when out of memory.
 pub fn bytes_to<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let length = ffi::Py_ssize_t::try_from(data.len())?;
-    // SAFETY: the bytes are copied from a slice of that length; what comes back is a new reference to a
-    // `bytes`, or null with an exception set.
+    // SAFETY: the bytes are copied from a slice of that length. The result is a new reference to a
+    // `bytes` object, or null with an exception set.
     let made = unsafe {
         let made = ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), length);
         Bound::from_owned_ptr_or_err(py, made)

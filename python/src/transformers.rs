@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What makes encoders and decoders of one name.
+/// Creates encoders and decoders of one name.
 struct Factory {
     encoder: Option<Py<PyAny>>,
     decoder: Option<Py<PyAny>>,
@@ -18,19 +18,19 @@ struct Factory {
 
 type Factories = BTreeMap<String, Arc<Factory>>;
 
-/// Held for moments only, and never while Python code runs.
+/// Held only briefly, and never while Python code runs.
 static FACTORIES: Mutex<Factories> = Mutex::new(BTreeMap::new());
 
-/// Makes a transformer known by name, for every file written or opened from then on.
+/// Registers a transformer by name, for every file written or opened from then on.
 ///
-/// `encoder` and `decoder` are called with the config (what stands behind the name in the file's
-/// header, or `""`) and give the function that maps a block's bytes to other bytes. Without an
+/// `encoder` and `decoder` are called with the config (the text after the name in the file's
+/// header, or `""`) and return a function that maps a block's bytes to other bytes. Without an
 /// encoder such files can only be read, without a decoder only written.
 #[pyfunction]
 #[pyo3(signature = (name, encoder, decoder))]
 pub fn register_transformer(name: String, encoder: Option<Py<PyAny>>, decoder: Option<Py<PyAny>>) {
     let replaced = factories().insert(name, Arc::new(Factory { encoder, decoder }));
-    // After the lock was let go: dropping a Python object may run Python code.
+    // After the lock is released: dropping a Python object may run Python code.
     drop(replaced);
 }
 
@@ -38,12 +38,13 @@ fn factories() -> std::sync::MutexGuard<'static, Factories> {
     FACTORIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// GRAIL's options for opening files, with all that Python has registered.
+/// GRAIL's options for opening files, with the transformers registered from Python.
 pub fn open_options() -> grail::OpenOptions {
     grail::OpenOptions::default().with_registry(registered())
 }
 
-/// The options for writing a file, with all that Python has registered where that is GRAIL's.
+/// The options for writing a file, with the transformers registered from Python if it is a GRAIL
+/// file.
 pub fn write_options(format: &'static dyn Format) -> WriteOptions {
     let options = WriteOptions::default();
     match format.id() == grail::FORMAT.id() {
@@ -52,7 +53,7 @@ pub fn write_options(format: &'static dyn Format) -> WriteOptions {
     }
 }
 
-/// The library's registry with all that Python has registered.
+/// The library's registry, with the transformers registered from Python.
 fn registered() -> Registry {
     let known = factories().clone();
     let mut registry = Registry::default();

@@ -1,4 +1,4 @@
-//! Keys, labels and header values, between Python and the library.
+//! Converts keys, labels and header values between Python and the library.
 
 use crate::sequences::bytes_to;
 use anyrec::BString;
@@ -9,9 +9,9 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString};
 
-/// A key: a whole number, text or bytes.
+/// A key: an integer, text or bytes.
 pub fn key_from(key: &Bound<'_, PyAny>) -> PyResult<Key> {
-    // Nearly all keys are small numbers, and those are had for less.
+    // Nearly all keys are small integers, for which this is faster.
     if let Ok(number) = key.extract::<i64>() {
         return Ok(Key::Int(number.into()));
     }
@@ -23,7 +23,7 @@ pub fn key_from(key: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
 }
 
-/// A key for Python: text where it is UTF-8, bytes otherwise.
+/// A key as a Python object: `str` if it is UTF-8, `bytes` otherwise.
 pub fn key_to<'py>(py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyAny>> {
     match key {
         Key::Int(number) => number.into_bound_py_any(py),
@@ -41,7 +41,7 @@ pub fn label_from(label: &Bound<'_, PyAny>) -> PyResult<Label> {
     Ok(Label::Array(array.call_method0("ravel")?.call_method0("tolist")?.extract()?))
 }
 
-/// A label for Python: a float, or an array.
+/// A label as a Python object: a float or an array.
 pub fn label_to<'py>(py: Python<'py>, label: Label) -> PyResult<Bound<'py, PyAny>> {
     match label {
         Label::Scalar(number) => number.into_bound_py_any(py),
@@ -49,8 +49,8 @@ pub fn label_to<'py>(py: Python<'py>, label: Label) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// Labels of many records for Python: an array, with NaN where a record has none; of two dimensions
-/// where all have equally many; a list of labels where they differ.
+/// The labels of many records as a Python object: an array with NaN for records without a label,
+/// two-dimensional if all have equally many, or a list if the numbers differ.
 pub fn labels_to<'py>(py: Python<'py>, labels: &[Option<Label>]) -> PyResult<Bound<'py, PyAny>> {
     let width = |label: &Option<Label>| match label {
         Some(Label::Array(numbers)) => Some(numbers.len()),
@@ -73,7 +73,7 @@ pub fn labels_to<'py>(py: Python<'py>, labels: &[Option<Label>]) -> PyResult<Bou
     }
 }
 
-/// A value of a header: whole numbers are signed unless only an unsigned one holds them.
+/// A header value. Integers are signed unless only an unsigned one can hold them.
 pub fn value_from(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(Value::Bool(value.is_true()));
@@ -94,7 +94,7 @@ pub fn value_from(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     )))
 }
 
-/// A header value for Python.
+/// A header value as a Python object.
 pub fn value_to<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Bool(value) => value.into_bound_py_any(py),
@@ -105,7 +105,7 @@ pub fn value_to<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAn
     }
 }
 
-/// The pairs of a header: a mapping, or an iterable of pairs, as keys may repeat.
+/// The pairs of a header: a mapping, or an iterable of pairs, because keys may repeat.
 pub fn header_from(header: &Bound<'_, PyAny>) -> PyResult<Vec<(BString, Value)>> {
     let items = match header.cast::<PyDict>() {
         Ok(mapping) => mapping.items().into_any(),
@@ -123,7 +123,7 @@ pub fn header_from(header: &Bound<'_, PyAny>) -> PyResult<Vec<(BString, Value)>>
     Ok(pairs)
 }
 
-/// The pairs of a header for Python.
+/// The pairs of a header as a Python object.
 pub fn header_to<'py>(
     py: Python<'py>,
     pairs: &[(BString, Value)],
@@ -131,7 +131,7 @@ pub fn header_to<'py>(
     pairs.iter().map(|(key, value)| Ok((text_to(py, key)?, value_to(py, value)?))).collect()
 }
 
-/// Text or bytes; none if it is neither.
+/// Text or bytes; `None` if it is neither.
 pub fn text_from(text: &Bound<'_, PyAny>) -> Option<PyResult<BString>> {
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Some(Ok(bytes.as_bytes().into()));

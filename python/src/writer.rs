@@ -1,4 +1,4 @@
-//! `Writer`: records to a new file of any format.
+//! `Writer`: writes records to a new file of any format.
 
 use crate::errors::{closed, raised};
 use crate::handle::Handle;
@@ -13,11 +13,10 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Records up to this size are written without letting go of the interpreter, where that takes no
-/// call to the system.
+/// Records up to this size are written without releasing the GIL, if that needs no system call.
 const SMALL: usize = 16 << 10;
 
-/// Writes records; the file appears when it is closed. `anyrec.create` makes one.
+/// Writes records. The file is published when the writer is closed. `anyrec.create` returns one.
 #[pyclass(frozen, subclass, module = "anyrec._anyrec")]
 pub struct Writer {
     path: PathBuf,
@@ -47,7 +46,7 @@ impl Writer {
         })
     }
 
-    /// The file's name, which it gets when the writer is closed.
+    /// The path that the file is published under when the writer is closed.
     #[getter]
     fn path(&self) -> &std::ffi::OsStr {
         self.path.as_os_str()
@@ -65,13 +64,13 @@ impl Writer {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer was closed.
+    /// Whether the writer is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.writer.is_closed(py)
     }
 
-    /// Adds a record and says its number. Text is written as UTF-8, arrays as the bytes they hold.
+    /// Appends a record and returns its number. Text is written as UTF-8, arrays as their bytes.
     #[pyo3(signature = (data, *, key = None, label = None))]
     fn write(
         &self,
@@ -88,7 +87,7 @@ impl Writer {
         if let Some(label) = label {
             tags = tags.with_label(label_from(label)?);
         }
-        // What is only put into memory is done before another thread could have its turn.
+        // Data that only goes into memory is written before another thread can run.
         let at_once = match data.len() <= SMALL {
             true => {
                 self.writer.at_once(|writer| writer.has_room(data.len()).then(|| writer.append(&data, &tags)))
@@ -108,14 +107,14 @@ impl Writer {
         self.writer.with(py, |writer| writer.set_trailer(&trailer))
     }
 
-    /// Completes the file and gives it its name; says what could not be stored.
+    /// Completes the file and publishes it. Returns notices about what could not be stored.
     fn close(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let written = self.writer.with_slot(py, |slot| slot.take().map(|writer| writer.finish()))?;
         let written = written.ok_or_else(|| closed("the writer"))?.map_err(raised)?;
         Ok(written.notices.into_iter().map(|notice| notice.message).collect())
     }
 
-    /// Drops everything: no file appears.
+    /// Discards everything: no file is published.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.drop_value(py)
     }

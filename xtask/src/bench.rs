@@ -1,26 +1,26 @@
-//! `cargo xtask bench`: sets the contestants up below `target/bench/` and starts `bench/run.py`.
+//! `cargo xtask bench`: installs the contestants below `target/bench/` and starts `bench/run.py`.
 //!
-//! A contestant that cannot be set up is handed on with the reason, and shown with it.
+//! If a contestant cannot be installed, the harness gets the reason and shows it.
 
 use crate::interop::setup;
 use crate::python::{build_wheel, interpreter};
 use crate::run::{Failure, cargo, command, root};
 use std::path::{Path, PathBuf};
 
-/// Peers with an environment of their own, from `bench/peers/NAME.txt`.
+/// Peers with their own environment, from `bench/peers/NAME.txt`.
 const PEERS: [&str; 8] =
     ["array_record", "dali", "datasets", "lance", "lmdb", "simplejpeg", "streaming", "webdataset"];
-/// Contestants that need nothing but what anyrec's own environment has.
+/// Contestants that need only what anyrec's own environment has.
 const WITH_ANYREC: [&str; 5] = ["anyrec", "limit", "numpy", "torch", "torchvision"];
 /// Debian's package of the one peer whose Debian package nothing else needs.
 const TORCHVISION: &str = "python3-torchvision";
 
 pub fn run(options: &[&str]) -> Result<(), Failure> {
     if let Err(failure) = setup::packages() {
-        eprintln!("xtask: there will be no torch and no Fashion-MNIST: {failure}");
+        eprintln!("xtask: running without torch and Fashion-MNIST: {failure}");
     }
     if let Err(failure) = setup::install(&[TORCHVISION]) {
-        eprintln!("xtask: there will be no torchvision: {failure}");
+        eprintln!("xtask: running without torchvision: {failure}");
     }
     let python = anyrec_python()?;
     cargo(&["build", "--release", "--package", "anyrec-bench-limit"])?;
@@ -51,13 +51,13 @@ fn anyrec_python() -> Result<PathBuf, Failure> {
     Ok(python)
 }
 
-/// An environment in which every package is named with its version, and torch is the system's.
+/// An environment in which every package has a pinned version, and torch is the system's.
 fn environment(name: &str, requirements: &Path) -> Result<PathBuf, Failure> {
     let place = root().join("target/bench").join(name);
     setup::environment(&place, requirements, &interpreter(), &["--system-site-packages"], &["--no-deps"])
 }
 
-/// The words that tell the harness of a contestant.
+/// The arguments that pass a contestant to the harness.
 fn contestant(name: &str, python: Result<PathBuf, Failure>) -> [String; 2] {
     match python {
         Ok(python) => ["--python".to_owned(), format!("{name}={}", text(&python))],

@@ -1,13 +1,13 @@
-//! The fuzz targets: seeded from the golden files and the corpus that was kept, run for a while each.
+//! Runs the fuzz targets, seeded from the golden files and the saved corpus.
 //!
-//! A target's corpus is kept as `fuzz/corpus/TARGET.tar.xz`, and worked on in the folder
-//! `fuzz/corpus/TARGET`, which is not.
+//! A target's corpus is saved as `fuzz/corpus/TARGET.tar.xz` and unpacked into the folder
+//! `fuzz/corpus/TARGET`, which is not tracked.
 
 use crate::interop::setup;
 use crate::run::{Failure, command, is_there, root};
 use std::path::{Path, PathBuf};
 
-/// Target, and the folder of `testdata/` its seeds come from (none: all of them).
+/// A target, and the folder of `testdata/` its seeds come from (`None`: all folders).
 const TARGETS: [(&str, Option<&str>); 8] = [
     ("scan_mxnet", Some("mxnet")),
     ("scan_ffrecord", Some("ffrecord")),
@@ -19,20 +19,21 @@ const TARGETS: [(&str, Option<&str>); 8] = [
     ("jpeg_huffman", Some("images")),
 ];
 
-/// Larger seeds slow the fuzzer down more than they teach it.
+/// Larger seeds slow the fuzzer down more than they help it.
 const SEED_LIMIT: u64 = 100 << 10;
 
-/// Marks the tree of a packed folder, in front of its pickle.
+/// Marks the tree of a packed folder; its pickle follows.
 const TREE_MARK: &[u8] = b"piouhjgbr";
 
-/// The compiler of the C parts (libjpeg, our own C inside it, zstd), its Debian package, and its flags:
-/// their memory and arithmetic are checked as Rust's are, and the fuzzer sees which branches they take.
+/// The compiler of the C parts (libjpeg, our own C inside it, zstd), its Debian package, and its
+/// flags. Memory and arithmetic in C are checked as in Rust, and the fuzzer sees which branches are
+/// taken.
 const CLANG: [&str; 2] = ["clang", "clang-19"];
 const CLANG_PACKAGE: &str = "clang-19";
 const C_FLAGS: &str = "-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
                        -fno-sanitize=function -g1";
 
-/// Runs every target for so many seconds, from its kept corpus and the golden files.
+/// Runs every target for this many seconds, from its saved corpus and the golden files.
 pub fn run_all(seconds: u64) -> Result<(), Failure> {
     let fuzz = Fuzz::set_up()?;
     for (target, seeds) in TARGETS {
@@ -45,7 +46,7 @@ pub fn run_all(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds every target and lays its corpus out, without running it (`fuzz/campaign.sh` does that).
+/// Builds every target and unpacks its corpus, without running it (`fuzz/campaign.sh` does that).
 pub fn build() -> Result<(), Failure> {
     for (target, seeds) in TARGETS {
         plant_seeds(target, seeds)?;
@@ -53,14 +54,14 @@ pub fn build() -> Result<(), Failure> {
     Fuzz::set_up()?.cargo_fuzz(&["build"])
 }
 
-/// Leaves in every corpus only what adds to the others' coverage, and packs it to be kept.
+/// Minimises every corpus and packs it.
 pub fn minimise() -> Result<(), Failure> {
     let fuzz = Fuzz::set_up()?;
     for (target, seeds) in TARGETS {
         plant_seeds(target, seeds)?;
         fuzz.cargo_fuzz(&["cmin", target, "--", "-rss_limit_mb=3000", "-timeout=60"])?;
         let (archive, folder) = (format!("fuzz/corpus/{target}.tar.xz"), format!("fuzz/corpus/{target}"));
-        // The same corpus makes the same archive, on any day and by anyone.
+        // The same corpus must give the same archive, whenever and by whomever it is packed.
         let same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
         let what = ["-cJf", &archive, "-C", &folder, "."];
         command("tar", &[&same[..], &what].concat()).run()?;
@@ -68,7 +69,7 @@ pub fn minimise() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What building the targets takes.
+/// What building the targets needs.
 struct Fuzz {
     program: PathBuf,
     clang: &'static str,
@@ -81,14 +82,15 @@ impl Fuzz {
             Some(clang) => clang,
             None => {
                 setup::install(&[CLANG_PACKAGE])?;
-                find().ok_or_else(|| Failure::new("clang is not there"))?
+                find().ok_or_else(|| Failure::new("clang is not installed"))?
             }
         };
         Ok(Fuzz { program: install()?, clang })
     }
 
     fn cargo_fuzz(&self, arguments: &[&str]) -> Result<(), Failure> {
-        // Address sanitiser comes with the stable toolchain's runtime; only its flag is gated.
+        // The address sanitizer is part of the stable toolchain's runtime; only its flag is
+        // unstable.
         command(&self.program, &[&["fuzz"], arguments].concat())
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CC", self.clang)
@@ -113,7 +115,7 @@ fn install() -> Result<PathBuf, Failure> {
 
 fn plant_seeds(target: &str, format: Option<&str>) -> Result<(), Failure> {
     let corpus = root().join("fuzz/corpus").join(target);
-    let failed = |error: std::io::Error| Failure::new(format!("cannot plant seeds for {target}: {error}"));
+    let failed = |error: std::io::Error| Failure::new(format!("cannot write seeds for {target}: {error}"));
     std::fs::create_dir_all(&corpus).map_err(failed)?;
     let archive = corpus.with_extension("tar.xz");
     if archive.exists() {
@@ -140,7 +142,7 @@ fn plant_seeds(target: &str, format: Option<&str>) -> Result<(), Failure> {
 fn plant(corpus: &Path, target: &str, seed: &Path, number: usize) -> std::io::Result<()> {
     let data = std::fs::read(seed)?;
     let data = if target == "tree_pickle" {
-        // The tree is the last sample: everything behind its mark.
+        // The tree is the last sample: everything after its mark.
         match data.windows(TREE_MARK.len()).rposition(|window| window == TREE_MARK) {
             Some(at) => data.get(at + TREE_MARK.len()..).unwrap_or_default().to_vec(),
             None => return Ok(()),

@@ -1,7 +1,7 @@
 //! Set-up and checks of this repository: `cargo xtask test | wheel | ci | interop | fuzz | bench`.
 //!
-//! Every command installs what it needs below `target/` (system packages apart) and can be run on
-//! a machine with nothing but Rust, a C compiler and Python.
+//! Every command installs what it needs below `target/` (except system packages) and runs on a
+//! machine with only Rust, a C compiler and Python.
 
 mod bench;
 mod checks;
@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND
                      anyrec beside its peers and the machine's limit (bench/README.md)
 ";
 
-/// For each fuzz target, unless told otherwise.
+/// The default number of seconds per fuzz target.
 const FUZZ_SECONDS: u64 = 45;
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         ["interop"] => interop::run_all(interop::SEED),
         ["interop", seed] => match seed.parse() {
             Ok(seed) => interop::run_all(seed),
-            Err(_) => Err(Failure::new(format!("{seed:?} is not a seed: a whole number is"))),
+            Err(_) => Err(Failure::new(format!("{seed:?} is not a seed: use a whole number"))),
         },
         ["fuzz"] => fuzz::run_all(FUZZ_SECONDS),
         ["fuzz", "--build"] => fuzz::build(),
@@ -89,7 +89,7 @@ fn test() -> Result<(), Failure> {
         if run::on_ci() {
             return Err(failure);
         }
-        eprintln!("xtask: SKIPPED are the tests that need Debian's torch and Fashion-MNIST: {failure}");
+        eprintln!("xtask: SKIPPED the tests that need Debian's torch and Fashion-MNIST: {failure}");
     }
     cargo(&["test", "--workspace"])?;
     python::test()
@@ -100,13 +100,13 @@ fn ci() -> Result<(), Failure> {
     layers::run()?;
     names::run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    // The engine without its features, where no C compiler can be called; in a folder of its own, so
-    // that nothing compiled before is used.
+    // The engine without its features, with no C compiler available. It has a target folder of its
+    // own, so that nothing compiled earlier is used.
     let bare = ["--package", "anyrec", "--no-default-features", "--target-dir", "target/no-c"];
     command("cargo", &[&["check"], &bare[..]].concat()).env("CC", "false").env("CXX", "false").run()?;
     cargo(&[&["test"], &bare[..]].concat())?;
     cargo(&[&["clippy", "--all-targets"], &bare[..], &["--", "-D", "warnings"]].concat())?;
-    // Without C code of our own.
+    // Without our own C code.
     cargo(&["clippy", "--package", "anyrec-image", "--lib", "--", "-D", "warnings"])?;
     command("cargo", &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     deny::run()?;

@@ -1,14 +1,15 @@
-//! The Python package: its wheel, and its tests in a virtual environment of their own.
+//! The Python package: its wheel, and its tests in their own virtual environment.
 
 use crate::interop::setup::{self, SYSTEM_PYTHON};
 use crate::run::{Failure, command, is_there, on_ci, root};
 use std::path::{Path, PathBuf};
 
-/// What the tests need besides the package; torch comes from the system, see [`interpreter`].
+/// What the tests need in addition to the package. torch comes from the system, see
+/// [`interpreter`].
 const TEST_PACKAGES: [&str; 6] =
     ["numpy", "pytest", "mypy", "pillow", "tqdm", "opencv-python-headless==4.8.1.78"];
 
-/// Lightning and what it imports; by themselves, as its own wish for a torch would bring another one.
+/// Lightning and its imports, without dependencies: otherwise pip would install another torch.
 const LIGHTNING: [&str; 6] = [
     "--no-deps",
     "pytorch-lightning==2.2.5",
@@ -18,18 +19,18 @@ const LIGHTNING: [&str; 6] = [
     "PyYAML",
 ];
 
-/// What pictures are compared with (by itself, for the same reason), and photographs: all that is used
-/// of the package that has them.
+/// The package that images are compared with (without dependencies, for the same reason), and the
+/// package that photographs come from, of which nothing else is used.
 const PICTURES: [&str; 3] = ["--no-deps", "torchvision==0.15.2", "scikit-learn==1.5.2"];
 
-/// Newer interpreters on which the wheel is tried too, where the machine has them.
+/// Newer interpreters that the wheel is also tested on, if the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
-/// A free-threaded interpreter, where the machine has one; the variable names another. It takes no abi3
-/// wheel, so it gets one of its own.
+/// A free-threaded interpreter, if the machine has one; the variable names another. It cannot use
+/// an abi3 wheel, so a separate one is built.
 const FREE_THREADED: (&str, &str) = ("ANYREC_FREE_THREADED_PYTHON", "python3.14t");
 
-/// The tests for it: those that need nothing but NumPy.
+/// The tests for it: those that need only NumPy.
 const FREE_THREADED_TESTS: [&str; 11] = [
     "tests/test_dataset.py",
     "tests/test_errors.py",
@@ -58,8 +59,8 @@ pub fn wheel() -> Result<(), Failure> {
     build_wheel().map(|path| println!("{}", path.display()))
 }
 
-/// The package's tests: types, stubs, behaviour; and that it installs from the wheel (on every
-/// Python there is) and from source.
+/// The package's tests: types, stubs and behaviour; also that it installs from the wheel (on every
+/// available Python) and from source.
 pub fn test() -> Result<(), Failure> {
     let wheel = build_wheel()?;
     let folder = root().join("python");
@@ -75,7 +76,7 @@ pub fn test() -> Result<(), Failure> {
     match setup::mxnet_python() {
         Ok(original) => tests = tests.env("ANYREC_MXNET_PYTHON", original),
         Err(failure) if on_ci() => return Err(failure),
-        Err(failure) => eprintln!("xtask: SKIPPED is the comparison with MXNet itself: {failure}"),
+        Err(failure) => eprintln!("xtask: SKIPPED the comparison with MXNet itself: {failure}"),
     }
     tests.run()?;
     for other in OTHER_PYTHONS.iter().filter(|other| is_there(other, "--version")) {
@@ -89,24 +90,24 @@ pub fn test() -> Result<(), Failure> {
     test_free_threaded(&folder)
 }
 
-/// The tests on free-threaded Python, where there is one.
+/// The tests on free-threaded Python, if there is one.
 fn test_free_threaded(folder: &Path) -> Result<(), Failure> {
     let (variable, usual) = FREE_THREADED;
     let python = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     if !is_there(&python, "--version") {
-        eprintln!("xtask: SKIPPED are the tests on free-threaded Python: there is no {python} ({variable})");
+        eprintln!("xtask: SKIPPED the tests on free-threaded Python: there is no {python} ({variable})");
         return Ok(());
     }
     let wheel = build_wheel_for("target/wheels-free-threaded", &["--interpreter", &python])?;
     let free = Environment::make("target/python-free-threaded-venv", &python, false)?;
     free.install(&["numpy", "pytest"])?;
     free.replace_package(&wheel)?;
-    let is_off = "import anyrec, sys; assert not sys._is_gil_enabled(), 'the package turned the lock on'";
+    let is_off = "import anyrec, sys; assert not sys._is_gil_enabled(), 'the package enabled the GIL'";
     free.run(&["-c", is_off], folder)?;
     free.run(&[&["-m", "pytest"], &FREE_THREADED_TESTS[..]].concat(), folder)
 }
 
-/// The interpreter for the tests: the system's where it has torch, else any.
+/// The interpreter for the tests: the system's if it has torch, else any.
 pub fn interpreter() -> String {
     let system_has_torch = is_there(SYSTEM_PYTHON, "--version") && imports_torch();
     if system_has_torch { SYSTEM_PYTHON.to_owned() } else { "python3".to_owned() }
@@ -117,18 +118,17 @@ fn imports_torch() -> bool {
     import.is_ok_and(|output| output.status.success())
 }
 
-/// Builds the wheel and says where it is.
+/// Builds the wheel and returns its path.
 pub fn build_wheel() -> Result<PathBuf, Failure> {
     build_wheel_for("target/wheels", &[])
 }
 
-/// The same, into a folder of its own and with further options.
+/// Builds a wheel into a separate folder, with additional options.
 fn build_wheel_for(folder: &str, options: &[&str]) -> Result<PathBuf, Failure> {
     let tools = Environment::make("target/maturin-venv", "python3", false)?;
     tools.install(&["maturin>=1.16,<2"])?;
     let wheels = root().join(folder);
-    let failed =
-        |error: std::io::Error| Failure::new(format!("cannot look at {}: {error}", wheels.display()));
+    let failed = |error: std::io::Error| Failure::new(format!("cannot read {}: {error}", wheels.display()));
     if wheels.exists() {
         std::fs::remove_dir_all(&wheels).map_err(failed)?;
     }
@@ -138,7 +138,7 @@ fn build_wheel_for(folder: &str, options: &[&str]) -> Result<PathBuf, Failure> {
     let mut built = std::fs::read_dir(&wheels).map_err(failed)?.filter_map(|entry| Some(entry.ok()?.path()));
     built
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .ok_or_else(|| Failure::new("maturin left no wheel"))
+        .ok_or_else(|| Failure::new("maturin wrote no wheel"))
 }
 
 /// A virtual environment below `target/`.
@@ -168,10 +168,10 @@ impl Environment {
         command(self.program("pip"), &[&["install", "--quiet"], packages].concat()).run()
     }
 
-    /// Installs the package in place of any older build of it.
+    /// Installs the package, replacing any older build of it.
     fn replace_package(&self, package: &Path) -> Result<(), Failure> {
         let package = package.to_string_lossy();
-        // Twice: the dependencies, then the package itself whatever its version says.
+        // Two steps: the dependencies, then the package itself, whatever its version.
         self.install(&[&package])?;
         self.install(&["--force-reinstall", "--no-deps", &package])
     }
@@ -180,11 +180,11 @@ impl Environment {
         command(self.program("python"), arguments).in_folder(folder).run()
     }
 
-    /// Runs a few lines against the installed package, in a folder of their own.
+    /// Runs a few lines against the installed package, in a separate folder.
     fn smoke(&self) -> Result<(), Failure> {
         let folder = self.folder.join("smoke");
         let failed =
-            |error: std::io::Error| Failure::new(format!("cannot make {}: {error}", folder.display()));
+            |error: std::io::Error| Failure::new(format!("cannot create {}: {error}", folder.display()));
         if folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(failed)?;
         }

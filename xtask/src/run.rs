@@ -1,11 +1,11 @@
-//! Running other programs and saying what failed.
+//! Runs other programs and reports failures.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A step that did not work, as one sentence.
+/// A step that failed, as one sentence.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -56,32 +56,32 @@ impl Step {
         self
     }
 
-    /// Runs it, showing the command line, and fails unless it succeeds.
+    /// Runs it, prints the command line, and fails unless it succeeds.
     pub fn run(mut self) -> Result<(), Failure> {
         eprintln!("$ {}", self.shown);
         match self.command.status() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(Failure(format!("`{}` failed: {status}", self.shown))),
-            Err(error) => Err(Failure(format!("`{}` does not start: {error}", self.shown))),
+            Err(error) => Err(Failure(format!("cannot start `{}`: {error}", self.shown))),
         }
     }
 
-    /// Runs it, showing the command line, and gives what it prints; fails unless it exits with one
-    /// of these.
+    /// Runs it, prints the command line, and returns its output. Fails unless it exits with one of
+    /// these codes.
     pub fn output(mut self, exits: &[i32]) -> Result<String, Failure> {
         eprintln!("$ {}", self.shown);
         match self.command.stderr(Stdio::inherit()).output() {
             Ok(output) if output.status.code().is_some_and(|code| exits.contains(&code)) => {
                 String::from_utf8(output.stdout)
-                    .map_err(|_| Failure(format!("`{}` printed bytes that are no text", self.shown)))
+                    .map_err(|_| Failure(format!("`{}` printed bytes that are not text", self.shown)))
             }
             Ok(output) => Err(Failure(format!("`{}` failed: {}", self.shown, output.status))),
-            Err(error) => Err(Failure(format!("`{}` does not start: {error}", self.shown))),
+            Err(error) => Err(Failure(format!("cannot start `{}`: {error}", self.shown))),
         }
     }
 }
 
-/// Whether this is CI, where nothing may be skipped.
+/// Whether this runs in CI, where nothing may be skipped.
 pub fn on_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
@@ -91,12 +91,12 @@ pub fn cargo(arguments: &[&str]) -> Result<(), Failure> {
     command("cargo", arguments).run()
 }
 
-/// Whether a program can be started at all.
+/// Whether a program can be started.
 pub fn is_there(program: impl AsRef<OsStr>, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
 }
 
-/// What a program prints, without white space around it, if it succeeds.
+/// A program's trimmed output, if it succeeds.
 pub fn output_of(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

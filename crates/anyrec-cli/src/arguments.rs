@@ -1,4 +1,4 @@
-//! The command line's words.
+//! The command-line arguments.
 
 use crate::cmd;
 use crate::settings::{self, OpenSettings};
@@ -10,9 +10,9 @@ use clap::{Args, Parser, Subcommand};
 ///
 /// Exit codes: 0 sound, 1 damage found, 2 could not do it.
 ///
-/// JSON (--json) is one object a line. Characters that could mislead a terminal are written as
-/// \uXXXX, and paths are exact: bytes of a name that are not UTF-8 are \udcXX each, as Python's
-/// os.fsencode takes them.
+/// With --json, every line is one JSON object. Characters that could mislead a terminal are escaped
+/// as \uXXXX. Paths are exact: each byte of a name that is not UTF-8 is written as \udcXX, which
+/// Python's os.fsencode turns back into that byte.
 #[derive(Debug, Parser)]
 #[command(name = "anyrec", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Arguments {
@@ -24,7 +24,7 @@ pub struct Arguments {
     pub color: String,
 }
 
-/// One variant a command, one file a command.
+/// One variant per command; each command has its own file.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Demo(cmd::demo::Demo),
@@ -51,17 +51,18 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub struct Reading {
-    /// Take the input for this format instead of detecting it
+    /// Read the input as this format instead of detecting it
     #[arg(long, value_name = "ID", value_parser = settings::formats())]
     pub format: Option<String>,
 
     #[command(flatten)]
     pub settings: OpenSettings,
 
-    /// Hold at most this much of a file's data in memory: 512M, 2G
+    /// Limit how much of a file's data is held in memory: 512M, 2G
     ///
-    /// It bounds a record, a block before and after decompression, an array and a batch; threads that
-    /// read parts of one file share it. What needs more is an error (exit code 2), never damage.
+    /// This bounds a record, a block before and after decompression, an array and a batch. Threads
+    /// that read parts of one file share the limit. Exceeding it is an error (exit code 2), never
+    /// damage.
     #[arg(long, value_name = "SIZE", value_parser = cmd::convert::parse_size)]
     pub max_memory: Option<u64>,
 
@@ -78,12 +79,12 @@ pub struct Reading {
     pub max_decompressed: Option<u64>,
 }
 
-/// How the limits are raised, for the hint of an error about one.
+/// The flags that raise the limits, for the hint of an error about one.
 pub const LIMITS: &str =
     "`--max-record`, `--max-frame`, `--max-decompressed` or, where it was given, `--max-memory`";
 
 impl Reading {
-    /// The library's options for these words.
+    /// Converts the arguments into the library's options.
     pub fn options(&self) -> Result<OpenOptions> {
         let mut options = OpenOptions::default();
         options.format = self.format.as_deref().map(format::named).transpose()?;

@@ -1,10 +1,10 @@
-//! Hints in the words of the command line: what to type next.
+//! The wording of hints for the command line: what to type next.
 
 use anyrec::Hint;
 use anyrec::hint::REBUILT_KEYS;
 use std::borrow::Cow;
 
-/// What to type, for a hint of the library.
+/// What to type next, for a hint from the library.
 pub fn words(hint: &Hint) -> String {
     match hint {
         Hint::Damaged { file } => {
@@ -50,8 +50,8 @@ pub fn repair(file: &str) -> String {
     format!("`anyrec repair {} -o OUT`", shell_word(file))
 }
 
-/// A file's name as one word of a command line: in single quotes where a shell would split it, and
-/// behind `./` where it would look like an option.
+/// A file name as one word of a command line: in single quotes if a shell would split it, and
+/// prefixed with `./` if it would look like an option.
 fn shell_word(file: &str) -> Cow<'_, str> {
     let plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
     let file: Cow<'_, str> =

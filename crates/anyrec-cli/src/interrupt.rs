@@ -1,25 +1,25 @@
-//! Ctrl-C: nothing half-written stays behind.
+//! Ctrl-C: leave nothing half-written behind.
 //!
-//! Files under construction have no name on most file systems, and are gone with the process. Where
-//! they have one, and for folders of our own, somebody must remove them.
+//! On most file systems a file under construction has no name, and it disappears with the process.
+//! Where it has a name, and for our own temporary folders, the handler removes it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Folders to remove.
+/// Folders to remove on interrupt.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Sees to it that Ctrl-C (and a request to terminate) cleans up before it ends the process.
+/// Installs a handler that cleans up before Ctrl-C or a termination request ends the process.
 pub fn clean_up_on_interrupt() {
-    // Without a handler the process ends all the same, only less tidily.
+    // If the handler cannot be installed, the process still ends, only less tidily.
     let _ = ctrlc::set_handler(|| {
         anyrec::io::remove_partial_files();
         for folder in FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // Files may still be made in it meanwhile: a few attempts.
+            // Other threads may still create files in it, so try a few times.
             let _ = (0..10).find(|_| std::fs::remove_dir_all(&folder).is_ok());
         }
         std::process::exit(INTERRUPTED);

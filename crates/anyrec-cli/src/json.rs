@@ -1,24 +1,24 @@
-//! JSON that a terminal can show and that says names exactly.
+//! JSON that is safe to show on a terminal and that preserves names exactly.
 //!
-//! Whatever could mislead a terminal (control characters, bidirectional marks and the like) is
-//! written as `\uXXXX`, which a reader of JSON turns back into the character. A name that is not
-//! UTF-8 has its stray bytes as `\udcXX`, a lone surrogate each: the form that Python's
-//! `os.fsencode` turns back into the very bytes.
+//! Everything that could mislead a terminal (control characters, bidirectional marks and the like)
+//! is written as `\uXXXX`, which a JSON parser turns back into the character. In a name that is not
+//! UTF-8, each stray byte is written as `\udcXX`, a lone surrogate. Python's `os.fsencode` turns
+//! that form back into the original bytes.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The key of an object that stands for text with stray bytes; no object of ours has such a key.
+/// The key that marks an object as text with stray bytes. No other object uses this key.
 const BYTES: &str = "\0bytes";
 
-/// A path, exactly.
+/// A path, preserved exactly.
 pub fn path(path: &Path) -> Value {
     text(path.as_os_str().as_bytes())
 }
 
-/// Text that should be UTF-8 and may not be, exactly.
+/// Text that should be UTF-8 but may not be, preserved exactly.
 pub fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -26,7 +26,7 @@ pub fn text(bytes: &[u8]) -> Value {
     }
 }
 
-/// Adds a value to a line.
+/// Appends a value to a line.
 pub fn write(value: &Value, line: &mut String) {
     match value {
         Value::String(text) => write_text(text.as_bytes(), line),
@@ -55,7 +55,7 @@ pub fn write(value: &Value, line: &mut String) {
                 line.push('}');
             }
         },
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         plain => {
             let _ = write!(line, "{plain}");
         }

@@ -1,4 +1,4 @@
-//! `anyrec`: look at, verify, repair and convert record files.
+//! `anyrec`: inspect, verify, repair and convert record files.
 
 mod arguments;
 mod cmd;

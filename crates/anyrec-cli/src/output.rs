@@ -1,4 +1,4 @@
-//! What reaches the user: data on stdout, everything else on stderr, and the exit code.
+//! Everything the user sees: data on stdout, messages on stderr, and the exit code.
 
 use crate::hints;
 use crate::json;
@@ -13,15 +13,15 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Everything was as it should be.
+    /// Everything is sound.
     Sound,
-    /// The work was done, and damage was found.
+    /// The command finished and found damage.
     Damage,
-    /// Something could not be done, and was told.
+    /// Something could not be done, and was reported.
     Failure,
 }
 
-/// Buffered standard output. Plain text goes in; styles are kept only where they are wanted.
+/// Buffered standard output. Styles are stripped where the output does not support them.
 pub struct Out(Option<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>>);
 
 impl Out {
@@ -30,8 +30,8 @@ impl Out {
         Out(Some(BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(stdout))))
     }
 
-    /// For a command that wrote a file: where that went to standard output (`/dev/stdout`), what is
-    /// said about it goes to standard error.
+    /// For a command that wrote a file. If the file is standard output (`/dev/stdout`), messages
+    /// about it go to standard error.
     pub fn about(output: &Path) -> Self {
         let is_stdout = output.starts_with("/dev") || output.starts_with("/proc");
         match is_stdout && output.canonicalize().ok() == Path::new("/dev/stdout").canonicalize().ok() {
@@ -40,7 +40,7 @@ impl Out {
         }
     }
 
-    /// One line.
+    /// Writes one line.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
         match &mut self.0 {
             Some(out) => writeln!(out, "{text}")?,
@@ -49,26 +49,26 @@ impl Out {
         Ok(())
     }
 
-    /// One line of JSON.
+    /// Writes one line of JSON.
     pub fn json(&mut self, value: &serde_json::Value) -> Result<()> {
         let mut line = String::new();
         json::write(value, &mut line);
         self.line(line)
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     pub fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), |mut out| Ok(out.flush()?))
     }
 }
 
-/// A message about the work, on stderr.
+/// Prints a message to stderr.
 pub fn tell(text: impl std::fmt::Display) {
-    // Nobody is left to tell if stderr is closed.
+    // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Notices, one a line, on stderr.
+/// Prints notices to stderr, one per line.
 pub fn tell_notices(file: &str, notices: &[Notice]) {
     for notice in notices {
         let place = notice.offset.map_or(String::new(), |offset| format!(" (byte {offset})"));
@@ -79,7 +79,7 @@ pub fn tell_notices(file: &str, notices: &[Notice]) {
     }
 }
 
-/// Reports an error, if there is one, and gives the process's exit code.
+/// Reports the error, if there is one, and returns the exit code of the process.
 pub fn exit_code(result: Result<Outcome>) -> ExitCode {
     let error = match result {
         Ok(Outcome::Sound) => return ExitCode::SUCCESS,
@@ -88,18 +88,18 @@ pub fn exit_code(result: Result<Outcome>) -> ExitCode {
         Err(error) => error,
     };
     if is_closed_pipe(&error) {
-        // The reader has seen enough: `anyrec ls FILE | head`.
+        // The reader closed the pipe: `anyrec ls FILE | head`.
         return ExitCode::SUCCESS;
     }
     exit_code(Ok(tell_error(&error)))
 }
 
-/// A message about what to type next, on stderr.
+/// Prints a hint about the next command to stderr.
 pub fn tell_hint(text: &str) {
     tell(format!("{}hint:{} {}", term::CYAN, term::RESET, term::clean(text)));
 }
 
-/// Reports an error with its hint, and says what it amounts to.
+/// Reports an error with its hint, and returns the outcome it stands for.
 pub fn tell_error(error: &anyhow::Error) -> Outcome {
     tell(format!("{}error:{} {}", term::RED, term::RESET, term::clean(&chain(error))));
     let known = error.downcast_ref::<anyrec::Error>();
@@ -113,7 +113,7 @@ pub fn tell_error(error: &anyhow::Error) -> Outcome {
     }
 }
 
-/// An error and its causes in one line. A library error's sentence includes its cause already.
+/// An error and its causes on one line. The message of a library error already includes its cause.
 fn chain(error: &anyhow::Error) -> String {
     match error.downcast_ref::<anyrec::Error>() {
         Some(known) => known.to_string(),

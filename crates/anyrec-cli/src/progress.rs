@@ -1,18 +1,18 @@
-//! A progress bar on stderr, only on a terminal.
+//! A progress bar on stderr, shown only on a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
-/// A bar that vanishes when dropped.
+/// A bar that is cleared when dropped.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar over that many bytes.
+    /// A bar that counts bytes.
     pub fn new(what: &str, length: u64) -> Self {
         Self::with_template(what, length, "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left")
     }
 
-    /// A bar over that many records.
+    /// A bar that counts records.
     pub fn records(what: &str, count: u64) -> Self {
         Self::with_template(what, count, "{msg} {bar:30} {pos}/{len} records {per_sec} {eta} left")
     }
@@ -28,12 +28,12 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Says how much is done.
+    /// Sets the position.
     pub fn at(&self, done: u64) {
         self.0.set_position(done);
     }
 
-    /// Says that so much more is done.
+    /// Advances the position.
     pub fn add(&self, more: u64) {
         self.0.inc(more);
     }

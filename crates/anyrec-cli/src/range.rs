@@ -1,14 +1,14 @@
-//! Record ranges as people type them: `7`, `0..10`, `5..`, `..`, `-1`.
+//! Record ranges on the command line: `7`, `0..10`, `5..`, `..`, `-1`.
 
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Marks a range that begins with a minus sign, which would be taken for an option.
+/// Marks a range that begins with a minus sign, so that clap does not take it for an option.
 const MARK: &str = "=";
 
-/// Command line arguments in which ranges like `-5..` are marked as such.
+/// Marks ranges like `-5..` in the command-line arguments.
 pub fn mark_ranges(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut marked: Vec<OsString> = Vec::new();
     for argument in arguments {
@@ -17,7 +17,7 @@ pub fn mark_ranges(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
                 && text.contains(|c: char| c.is_ascii_digit())
                 && text.parse::<RecordRange>().is_ok()
         });
-        // What follows an option may be its value.
+        // The word after an option may be its value.
         let follows_option = marked.last().is_some_and(|last| last.as_encoded_bytes().starts_with(b"-"));
         if is_range && !follows_option {
             let mut range = OsString::from(MARK);
@@ -30,7 +30,7 @@ pub fn mark_ranges(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     marked
 }
 
-/// A range of record numbers; a negative number counts from the end.
+/// A range of record numbers. A negative number counts from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordRange {
     begin: Option<i64>,
@@ -39,7 +39,7 @@ pub struct RecordRange {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// A single record was named.
+    /// A single record.
     Single,
     Open,
     At(i64),
@@ -49,7 +49,7 @@ impl RecordRange {
     /// All records.
     pub const ALL: RecordRange = RecordRange { begin: None, end: End::Open };
 
-    /// The numbers meant, in a file of `count` records.
+    /// The record numbers of this range in a file of `count` records.
     pub fn resolve(self, count: u64) -> Result<Range<u64>> {
         let place = |number: i64| {
             if number < 0 { count.checked_sub(number.unsigned_abs()) } else { u64::try_from(number).ok() }

@@ -1,13 +1,13 @@
-//! Memory put by for the moment when there is no more.
+//! Memory reserved for reporting that memory has run out.
 //!
-//! Rust ends the process where a small allocation fails, with nothing said about the file. Large ones
-//! (records, blocks, arrays) are errors instead; to tell of such an error and to clean up takes a
-//! little memory, and this is it.
+//! When a small allocation fails, Rust aborts the process without a message about the file. Large
+//! allocations (records, blocks, arrays) return errors instead, but reporting such an error and
+//! cleaning up needs a little memory. This reserve provides it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What is put by, and the largest allocation that may draw on it.
+/// The size of the reserve, and the largest allocation that may draw on it.
 const RESERVE: Layout = match Layout::from_size_align(2 << 20, 16) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u8>(),
@@ -17,10 +17,10 @@ const SMALL: usize = 128 << 10;
 #[global_allocator]
 static ALLOCATOR: WithReserve = WithReserve(AtomicPtr::new(std::ptr::null_mut()));
 
-/// The system's allocator, and a block of memory that is let go when that fails.
+/// The system allocator, with a reserve that is released when an allocation fails.
 struct WithReserve(AtomicPtr<u8>);
 
-/// Puts the memory by. Without it everything works as it would anyway.
+/// Allocates the reserve. If that fails, the program runs without it.
 pub fn put_by() {
     // SAFETY: the layout's size is not 0.
     let memory = unsafe { System.alloc(RESERVE) };
@@ -28,7 +28,8 @@ pub fn put_by() {
 }
 
 impl WithReserve {
-    /// Lets the memory go, if a small allocation failed and that was not done before.
+    /// Releases the reserve after a small allocation failed. Returns false if it was released
+    /// before.
     fn is_released(&self, size: usize) -> bool {
         if size > SMALL {
             return false;
@@ -37,16 +38,17 @@ impl WithReserve {
         if memory.is_null() {
             return false;
         }
-        // SAFETY: `put_by` allocated it with this layout, and the swap gave it to this call alone.
+        // SAFETY: `put_by` allocated it with this layout, and the swap made this call its only
+        // owner.
         unsafe { System.dealloc(memory, RESERVE) };
         true
     }
 }
 
-// SAFETY: every call is handed to the system's allocator; one that failed may be made once more.
+// SAFETY: every call is forwarded to the system allocator; a failed call may be made once more.
 unsafe impl GlobalAlloc for WithReserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `alloc`.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() && self.is_released(layout.size()) {
             // SAFETY: as above.
@@ -56,7 +58,7 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
         let memory = unsafe { System.alloc_zeroed(layout) };
         if memory.is_null() && self.is_released(layout.size()) {
             // SAFETY: as above.
@@ -66,15 +68,15 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `realloc`.
         let grown = unsafe { System.realloc(memory, layout, size) };
         if grown.is_null() && self.is_released(size) {
-            // SAFETY: as above; a `realloc` that failed left the old memory as it was.
+            // SAFETY: as above; a `realloc` that fails leaves the old memory unchanged.
             return unsafe { System.realloc(memory, layout, size) };
         }
         grown

@@ -1,4 +1,4 @@
-//! Flags for the options that single formats have, made from the formats' own lists.
+//! Flags for the options of single formats, generated from each format's own list.
 
 use anyrec::Value;
 use anyrec::format::{self, FORMATS, Format, OpenOptions, Setting, SettingValue, WriteOptions};
@@ -7,12 +7,12 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// The ids of all formats, as values of an argument.
+/// The ids of all formats, as the possible values of an argument.
 pub fn formats() -> PossibleValuesParser {
     FORMATS.iter().map(|format| format.id()).collect::<Vec<_>>().into()
 }
 
-/// What was given for the settings of one kind: name and values.
+/// The settings that were given: name and values.
 type Given = Vec<(&'static str, Vec<OsString>)>;
 
 /// Settings for opening files.
@@ -24,14 +24,14 @@ pub struct OpenSettings(Given);
 pub struct WriteSettings(Given);
 
 impl OpenSettings {
-    /// Puts them into the library's options.
+    /// Applies them to the library's options.
     pub fn apply(&self, options: &mut OpenOptions) -> anyrec::Result<()> {
         self.0.iter().try_for_each(|(name, values)| format::set_open(options, name, &value(values)))
     }
 }
 
 impl WriteSettings {
-    /// Puts them into the library's options for a file of that format.
+    /// Applies them to the library's options for a file of that format.
     pub fn apply(&self, options: &mut WriteOptions, format: &'static dyn Format) -> anyrec::Result<()> {
         self.0.iter().try_for_each(|(name, values)| format::set_write(options, format, name, &value(values)))
     }
@@ -45,7 +45,7 @@ fn value(values: &[OsString]) -> SettingValue {
     }
 }
 
-/// The settings that have a flag, each once, with the names of the formats that have it.
+/// The settings that have a flag, each once, with the names of the formats that support it.
 fn flags(of: fn(&dyn Format) -> &'static [Setting]) -> Vec<(Setting, &'static str, String)> {
     let mut flags: Vec<(Setting, &'static str, String)> = Vec::new();
     for format in FORMATS {

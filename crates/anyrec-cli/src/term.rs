@@ -1,8 +1,7 @@
-//! The only road from a file's bytes to a terminal.
+//! Everything that reaches a terminal from a file passes through here.
 //!
-//! A record, key or name may hold escape sequences that rewrite the screen or the clipboard, or
-//! characters that reverse the reading direction. [`escape`] and [`clean`] leave nothing of the
-//! kind.
+//! A record, key or name may contain escape sequences that rewrite the screen or the clipboard, or
+//! characters that reverse the reading direction. [`escape`] and [`clean`] remove all of them.
 
 use anstyle::{AnsiColor, Style};
 
@@ -13,8 +12,8 @@ pub const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 pub const DIM: Style = Style::new().dimmed();
 pub const RESET: anstyle::Reset = anstyle::Reset;
 
-/// Bytes from a file as printable text: control and invisible characters as `\n` or `\u{..}`,
-/// bytes that are not UTF-8 as `\xNN`.
+/// Bytes from a file as printable text. Control and invisible characters become `\n` or `\u{..}`,
+/// and bytes that are not UTF-8 become `\xNN`.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -32,12 +31,12 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Text that may hold something from a file (a message), made harmless; line breaks stay.
+/// Escapes text that may contain data from a file (such as a message). Line breaks are kept.
 pub fn clean(text: &str) -> String {
     text.split('\n').map(|line| escape(line.as_bytes())).collect::<Vec<_>>().join("\n")
 }
 
-/// `text` cut to `width` characters, with a mark where something is missing.
+/// Truncates `text` to `width` characters, with a mark where something is missing.
 pub fn shorten(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
@@ -45,10 +44,10 @@ pub fn shorten(text: &str, width: usize) -> String {
     }
 }
 
-/// A number of bytes for people: `1.5 MiB`.
+/// A number of bytes in readable form: `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    // A size shown with three digits needs no more precision than this.
+    // A size shown with three digits needs no more precision than `f64` has.
     #[allow(clippy::cast_precision_loss)]
     let mut size = count as f64;
     let mut unit = 0;
@@ -62,7 +61,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// A number with its thousands apart: `1 234 567`.
+/// A number with its thousands separated: `1 234 567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -213,7 +213,7 @@ fn records_after_damage_are_not_given_a_label_that_may_be_anothers() {
     let target = scene.path().join("out");
     let ran = anyrec(&[&"unpack", &"--skip-damage", &file, &target, &"--labels", &labels]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("after damage it is not certain"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("after damage, labels can no longer be matched"), "{}", ran.stderr);
     assert_eq!(names(&target), ["5/00000000.txt", "unlabelled/00000001.txt"]);
 }
 

@@ -1,6 +1,7 @@
-//! Shrinking by area: each new sample is the mean of the old ones it covers, those at its edges
-//! counted by the part that is covered. This is OpenCV's `INTER_AREA`; the box filters of resizing
-//! libraries count a pixel wholly or not at all, which shows at ratios that are not whole.
+//! Downscaling by area: each new sample is the mean of the old samples it covers, where samples at
+//! its edges are weighted by the covered fraction. This is OpenCV's `INTER_AREA`. The box filters
+//! of resizing libraries count a pixel either fully or not at all, which is visible at ratios that
+//! are not integers.
 
 use super::picture::Sample;
 
@@ -10,11 +11,11 @@ struct Cover {
     weights: Vec<f32>,
 }
 
-/// Cuts an axis of `from` samples into `to` equal stretches, `to` being at most `from`.
+/// Divides an axis of `from` samples into `to` equal ranges. `to` is at most `from`.
 #[allow(clippy::cast_possible_truncation)] // weights: single precision is enough
 fn covers(from: u32, to: u32) -> Vec<Cover> {
     let (from, to) = (u64::from(from), u64::from(to));
-    // In units of 1/to of an old sample, so that all borders are whole numbers.
+    // In units of 1/to of an old sample, so that all boundaries are integers.
     (0..to)
         .map(|new| {
             let (begin, end) = (new * from, (new + 1) * from);
@@ -30,7 +31,8 @@ fn covers(from: u32, to: u32) -> Vec<Cover> {
         .collect()
 }
 
-/// Shrinks samples of a picture (at most four channels) to `new` width and height, each at most the `old` one.
+/// Downscales the samples of an image (at most four channels) to the `new` width and height, each
+/// at most the `old` one.
 pub(super) fn shrink<S: Sample>(samples: &[S], channels: usize, old: (u32, u32), new: (u32, u32)) -> Vec<S> {
     let columns = covers(old.0, new.0);
     let row_length = old.0 as usize * channels;
@@ -59,7 +61,7 @@ pub(super) fn shrink<S: Sample>(samples: &[S], channels: usize, old: (u32, u32),
     shrunk
 }
 
-/// The nearest sample; means of samples are neither negative nor too large.
+/// Rounds to the nearest sample value. Means of samples are never negative or too large.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn round<S: Sample>(value: f32) -> S {
     S::saturating((value + 0.5) as u32)
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn broken_ratio_counts_the_covered_part() {
-        // 3 to 2: the middle sample counts half on either side.
+        // 3 to 2: the middle sample contributes half to each side.
         assert_eq!(shrink(&[0u16, 300, 600], 1, (3, 1), (2, 1)), [100, 500]);
         assert_eq!(shrink(&[0u8, 9, 30, 39, 60, 69], 2, (3, 1), (2, 1)), [10, 19, 50, 59]);
     }

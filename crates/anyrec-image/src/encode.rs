@@ -1,4 +1,4 @@
-//! Pictures to JPEG and PNG bytes.
+//! Encodes images as JPEG and PNG.
 
 use super::jpeg;
 use super::picture::{Channels, Picture, Samples};
@@ -6,8 +6,8 @@ use anyrec::{Error, Result};
 use mozjpeg_sys::J_COLOR_SPACE;
 use png::{BitDepth, ColorType as PngColor, DeflateCompression, Filter};
 
-/// A picture as baseline JPEG, with the choices of OpenCV's `imencode`: the standard tables scaled
-/// by `quality` (1 to 100) and chroma halved in both directions. Opacity is dropped.
+/// Encodes an image as baseline JPEG with the settings of OpenCV's `imencode`: the standard tables
+/// scaled by `quality` (1 to 100), and chroma halved in both directions. Alpha is dropped.
 ///
 /// # Errors
 /// [`Invalid`](anyrec::ErrorKind::Invalid) for a quality out of range, 16-bit samples, or a side
@@ -45,7 +45,7 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
     let space = match picture.channels() {
         Channels::Gray | Channels::GrayAlpha => J_COLOR_SPACE::JCS_GRAYSCALE,
         Channels::Rgb => J_COLOR_SPACE::JCS_EXT_RGB,
-        // Four samples per pixel in, the fourth ignored.
+        // The input has four samples per pixel; the fourth is ignored.
         Channels::Rgba => J_COLOR_SPACE::JCS_EXT_RGBX,
     };
     let (width, height) = (picture.width(), picture.height());
@@ -56,8 +56,8 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
 /// libjpeg's JPEG_MAX_DIMENSION.
 const LONGEST_SIDE: u32 = 65500;
 
-/// A picture as PNG, any channels and depth, losslessly. `level` is zlib's: 0 stores, 1 is fast,
-/// 9 is small.
+/// Encodes an image as PNG, losslessly, with any channels and depth. `level` is zlib's: 0 stores, 1
+/// is fast, 9 is small.
 ///
 /// # Errors
 /// [`Invalid`](anyrec::ErrorKind::Invalid) for a level over 9.
@@ -86,7 +86,8 @@ pub fn encode_png(picture: &Picture, level: u8) -> Result<Vec<u8>> {
         Channels::Rgb => PngColor::Rgb,
         Channels::Rgba => PngColor::Rgba,
     });
-    let failure = |error: png::EncodingError| Error::invalid(format!("the picture cannot be a png: {error}"));
+    let failure =
+        |error: png::EncodingError| Error::invalid(format!("cannot encode the image as png: {error}"));
     match picture.samples() {
         Samples::Eight(samples) => {
             encoder.set_depth(BitDepth::Eight);

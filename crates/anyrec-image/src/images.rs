@@ -7,8 +7,8 @@ use anyrec::loader::{Decode, Sample};
 /// Decodes records into training samples by a recipe, on the threads of a
 /// [`Loader`](anyrec::loader::Loader).
 ///
-/// A record is an encoded image, or an MXNet image record. The random choices of the recipe depend
-/// only on a seed (the plan's if none is given), the epoch and the sample's place in the epoch.
+/// A record is an encoded image or an MXNet image record. The random choices of the recipe depend
+/// only on a seed (the plan's if none is given), the epoch and the sample's position in the epoch.
 ///
 /// ```
 /// # fn main() -> anyrec::Result<()> {
@@ -50,7 +50,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Samples by this recipe.
+    /// Creates samples with this recipe.
     pub fn new(recipe: Recipe, seed: Option<u64>) -> Self {
         Images { recipe, seed }
     }

@@ -1,15 +1,15 @@
 //! Images in records, on top of [`anyrec`]: decoding, encoding, resizing, and batches for training.
 //!
-//! - [`sniff`] names a payload from its first bytes, without decoding anything.
-//! - [`decode`] turns JPEG, PNG and WebP bytes into a [`Picture`]; declared sizes are held against
-//!   limits before anything is allocated, and bytes that are cut short are an error.
-//! - [`encode_jpeg`] and [`encode_png`] go the other way.
+//! - [`sniff`] identifies a payload from its first bytes, without decoding anything.
+//! - [`decode`] turns JPEG, PNG and WebP bytes into a [`Picture`]; declared sizes are checked
+//!   against limits before anything is allocated, and truncated bytes are an error.
+//! - [`encode_jpeg`] and [`encode_png`] encode a [`Picture`].
 //! - A [`Recipe`] makes training samples from encoded images and decodes only the part that it
 //!   needs; [`Images`] is a recipe for `anyrec`'s [`Loader`](anyrec::loader::Loader).
-//! - [`resize`], [`resize_shorter_edge`], [`crop`] and [`centre_crop`] change a picture's size.
+//! - [`resize`], [`resize_shorter_edge`], [`crop`] and [`centre_crop`] change the size of an image.
 //!
-//! Where MXNet's tools lean on OpenCV (`pack_img`, `unpack_img`, `im2rec`), the choices here are
-//! OpenCV's: see [`DecodeOptions::opencv`], [`Filter::from_inter_method`] and
+//! Where MXNet's tools use OpenCV (`pack_img`, `unpack_img`, `im2rec`), this crate makes OpenCV's
+//! choices: see [`DecodeOptions::opencv`], [`Filter::from_inter_method`] and
 //! [`Picture::bgr_samples`].
 //!
 //! ```
@@ -27,13 +27,13 @@
 //! ```
 //!
 //! # Features
-//! - `fast-huffman` (off): decodes the Huffman codes of JPEGs with C code of our own, which works on
-//!   libjpeg's inner state. The pixels are the same; without it, JPEGs take longer.
+//! - `fast-huffman` (off): decodes the Huffman codes of JPEGs with this crate's own C code, which works
+//!   on libjpeg's internal state. The pixels are the same, and decoding is faster.
 //! - `testkit` (off): compares that C code with libjpeg's own, for tests and fuzz targets.
 //!
 //! JPEGs are decoded by libjpeg-turbo's code, so this crate needs a C compiler, and `nasm` for the
-//! fast routines of x86. GIF, BMP and animated WebP are recognised, not decoded. Colour profiles are
-//! not applied.
+//! fast x86 routines. GIF, BMP and animated WebP are recognised but not decoded. Colour profiles
+//! are not applied.
 
 #![warn(missing_debug_implementations)]
 

@@ -1,8 +1,8 @@
-//! Memory whose size an image decides: an error where there is none, never an abort.
+//! Memory whose size depends on an image: running out is an error, never an abort.
 
 use anyrec::{Error, Result};
 
-/// Zeroed memory of that size.
+/// Allocates zeroed memory.
 ///
 /// # Errors
 /// [`OutOfMemory`](anyrec::ErrorKind::OutOfMemory).
@@ -13,7 +13,7 @@ pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>> {
     Ok(memory)
 }
 
-/// Room for so many bytes more, with some to spare as vectors do.
+/// Reserves space for more bytes, amortised like a vector's growth.
 ///
 /// # Errors
 /// [`OutOfMemory`](anyrec::ErrorKind::OutOfMemory).

@@ -1,8 +1,8 @@
-//! The orientation a camera notes in EXIF data, and turning a picture upright by it.
+//! The orientation in EXIF data, and rotating an image upright by it.
 
 use super::picture::{Picture, Sample, Samples, map_samples};
 
-/// How a stored picture has to be turned to stand upright: EXIF's values 1 to 8.
+/// How a stored image must be transformed to be upright: EXIF's values 1 to 8.
 ///
 /// ```
 /// use anyrec_image::{Channels, Orientation, Picture, Samples};
@@ -19,11 +19,11 @@ pub enum Orientation {
     Upright,
     /// 2: mirrored left to right.
     Mirrored,
-    /// 3: turned by half a circle.
+    /// 3: rotated by 180 degrees.
     Half,
     /// 4: mirrored top to bottom.
     Flipped,
-    /// 5: rows and columns exchanged.
+    /// 5: rows and columns exchanged (transposed).
     Transposed,
     /// 6: needs a quarter turn clockwise.
     QuarterRight,
@@ -34,7 +34,7 @@ pub enum Orientation {
 }
 
 impl Orientation {
-    /// The orientation of EXIF's value 1 to 8; anything else means nothing and is upright.
+    /// The orientation for EXIF's values 1 to 8; any other value is upright.
     pub fn from_exif_value(value: u16) -> Self {
         match value {
             2 => Orientation::Mirrored,
@@ -48,8 +48,8 @@ impl Orientation {
         }
     }
 
-    /// The orientation noted in EXIF data (a TIFF header and its first directory). Data without
-    /// one, or that is no such thing, is upright: a wrong note is no reason to refuse a picture.
+    /// The orientation in EXIF data (a TIFF header and its first directory). Data without one, or
+    /// data that is not EXIF, is upright: a wrong orientation is no reason to refuse an image.
     pub fn from_exif(exif: &[u8]) -> Self {
         let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
         orientation_value(exif).map_or(Orientation::Upright, Self::from_exif_value)
@@ -84,7 +84,7 @@ fn orientation_value(tiff: &[u8]) -> Option<u16> {
 }
 
 impl Picture {
-    /// The picture turned upright, given the orientation it is stored in.
+    /// Returns the image rotated upright, given its stored orientation.
     pub fn turned(self, orientation: Orientation) -> Picture {
         use Orientation::*;
         if orientation == Upright {
@@ -93,7 +93,7 @@ impl Picture {
         let (width, height) = (self.width(), self.height());
         let exchanged = matches!(orientation, Transposed | QuarterRight | Transversed | QuarterLeft);
         let (new_width, new_height) = if exchanged { (height, width) } else { (width, height) };
-        // Where the pixel at (x, y) of the new picture is in the stored one.
+        // Maps the pixel at (x, y) of the new image to the stored one.
         let source = |x: u32, y: u32| match orientation {
             Upright => (x, y),
             Mirrored => (width - 1 - x, y),
@@ -112,7 +112,7 @@ impl Picture {
     }
 }
 
-/// Pixels of a picture of the given width, collected in a new order.
+/// The pixels of an image of the given width, collected in a new order.
 pub(super) fn gather<S: Sample>(
     samples: &[S],
     channels: usize,

@@ -2,22 +2,22 @@
 
 use anyrec::{Error, Result};
 
-/// Which channels a picture has, in the order they are stored.
+/// The channels of an image, in the order they are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Channels {
     /// One channel: luminance.
     Gray,
-    /// Luminance and opacity.
+    /// Luminance and alpha.
     GrayAlpha,
     /// Red, green, blue.
     Rgb,
-    /// Red, green, blue and opacity.
+    /// Red, green, blue and alpha.
     Rgba,
 }
 
 impl Channels {
-    /// How many samples a pixel has.
+    /// The number of samples per pixel.
     pub fn count(self) -> usize {
         match self {
             Channels::Gray => 1,
@@ -27,7 +27,7 @@ impl Channels {
         }
     }
 
-    /// The channels of a picture with `count` samples per pixel.
+    /// The channels of an image with `count` samples per pixel.
     ///
     /// # Errors
     /// [`Invalid`](anyrec::ErrorKind::Invalid) unless `count` is 1 to 4.
@@ -37,17 +37,17 @@ impl Channels {
             2 => Ok(Channels::GrayAlpha),
             3 => Ok(Channels::Rgb),
             4 => Ok(Channels::Rgba),
-            _ => Err(Error::invalid("channels of a picture").expected_found("1 to 4", count)),
+            _ => Err(Error::invalid("channels of an image").expected_found("1 to 4", count)),
         }
     }
 
-    /// Whether the last channel is opacity.
+    /// Whether the last channel is alpha.
     pub fn has_alpha(self) -> bool {
         matches!(self, Channels::GrayAlpha | Channels::Rgba)
     }
 }
 
-/// The samples of a picture, 8 or 16 bits each.
+/// The samples of an image, 8 or 16 bits each.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Samples {
     /// 8 bits, 0 to 255.
@@ -57,7 +57,7 @@ pub enum Samples {
 }
 
 impl Samples {
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         match self {
             Samples::Eight(samples) => samples.len(),
@@ -65,7 +65,7 @@ impl Samples {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -78,7 +78,7 @@ impl Samples {
         }
     }
 
-    /// The samples as bytes; 16-bit ones in little-endian order.
+    /// The samples as bytes; 16-bit samples are little-endian.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         match self {
             Samples::Eight(samples) => samples.clone(),
@@ -88,7 +88,7 @@ impl Samples {
 }
 
 impl std::fmt::Debug for Samples {
-    /// Depth and count: a picture's samples are too many to print.
+    /// Shows only depth and count: an image has too many samples to print.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} samples of {} bits", self.len(), self.depth())
     }
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Samples {
 pub(super) trait Sample: Copy + Default + Into<u32> + Into<f32> + 'static {
     /// The value of full opacity.
     const MAX: Self;
-    /// The value, limited to what fits.
+    /// The value, saturated to the type.
     fn saturating(value: u32) -> Self;
 }
 
@@ -149,22 +149,22 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A picture from its samples: rows from the top, channels interleaved, RGB order.
+    /// Creates an image from its samples: rows from the top, channels interleaved, RGB order.
     ///
     /// # Errors
-    /// [`Invalid`](anyrec::ErrorKind::Invalid) for a zero width or height, or when the number of
-    /// samples does not fit the size.
+    /// [`Invalid`](anyrec::ErrorKind::Invalid) for a zero width or height, or if the number of
+    /// samples does not match the size.
     pub fn new(width: u32, height: u32, channels: Channels, samples: Samples) -> Result<Self> {
         if width == 0 || height == 0 {
-            return Err(Error::invalid(format!("a picture of {width}x{height} pixels has no content")));
+            return Err(Error::invalid(format!("an image of {width}x{height} pixels is empty")));
         }
         let expected = u64::from(width)
             .checked_mul(u64::from(height))
             .and_then(|pixels| pixels.checked_mul(channels.count() as u64));
         if expected != Some(samples.len() as u64) {
-            let expected = expected.map_or("more than memory holds".to_owned(), |n| n.to_string());
+            let expected = expected.map_or("more than fits in memory".to_owned(), |n| n.to_string());
             return Err(Error::invalid(format!(
-                "samples of a {width}x{height} picture with {} channels",
+                "samples of a {width}x{height} image with {} channels",
                 channels.count()
             ))
             .expected_found(expected, samples.len()));
@@ -172,7 +172,7 @@ impl Picture {
         Ok(Picture { width, height, channels, samples })
     }
 
-    /// A picture from samples in OpenCV's channel order (BGR, BGRA; gray stays gray).
+    /// Creates an image from samples in OpenCV's channel order (BGR, BGRA; gray stays gray).
     ///
     /// # Errors
     /// As [`Picture::new`].
@@ -202,12 +202,12 @@ impl Picture {
         self.samples.depth()
     }
 
-    /// All samples.
+    /// The samples.
     pub fn samples(&self) -> &Samples {
         &self.samples
     }
 
-    /// All samples, without a copy.
+    /// Returns the samples without a copy.
     pub fn into_samples(self) -> Samples {
         self.samples
     }
@@ -219,7 +219,7 @@ impl Picture {
         samples
     }
 
-    /// The picture in one channel, without opacity: the weights and the rounding of OpenCV's
+    /// Converts to one channel without alpha, with the weights and the rounding of OpenCV's
     /// `cvtColor`.
     pub fn into_gray(self) -> Self {
         let colour = self.without_alpha();
@@ -232,7 +232,7 @@ impl Picture {
         }
     }
 
-    /// The picture in three channels, without opacity.
+    /// Converts to three channels without alpha.
     pub fn into_rgb(self) -> Self {
         let colour = self.without_alpha();
         match colour.channels {
@@ -246,7 +246,7 @@ impl Picture {
         }
     }
 
-    /// The picture in four channels; what had no opacity becomes opaque.
+    /// Converts to four channels; an image without alpha becomes opaque.
     pub fn into_rgba(self) -> Self {
         let samples = match self.channels {
             Channels::Rgba => self.samples,
@@ -263,7 +263,7 @@ impl Picture {
         Picture { channels: Channels::Rgba, samples, ..self }
     }
 
-    /// The picture without its opacity channel, which is dropped, not applied.
+    /// Removes the alpha channel without applying it.
     pub fn without_alpha(self) -> Self {
         let (channels, samples) = match self.channels {
             Channels::Gray | Channels::Rgb => return self,
@@ -280,7 +280,7 @@ impl Picture {
         Picture { channels, samples, ..self }
     }
 
-    /// The picture with 8 bits per sample: the upper byte of each, as OpenCV keeps it.
+    /// Converts to 8 bits per sample by keeping the upper byte of each, as OpenCV does.
     pub fn into_8bit(self) -> Self {
         match self.samples {
             Samples::Eight(_) => self,
@@ -292,7 +292,7 @@ impl Picture {
     }
 }
 
-/// Rewrites every pixel of `FROM` samples as one of `TO` samples.
+/// Rewrites every pixel of `FROM` samples as a pixel of `TO` samples.
 fn expand<S: Sample, const FROM: usize, const TO: usize>(
     samples: &[S],
     pixel: impl Fn([S; FROM]) -> [S; TO],

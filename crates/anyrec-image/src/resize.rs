@@ -1,6 +1,6 @@
-//! Changing a picture's size: resizing and cropping.
+//! Resizing and cropping.
 //!
-//! Every channel is treated alike, opacity included, as OpenCV does it.
+//! Every channel is treated alike, including alpha, as OpenCV does.
 
 use super::area;
 use super::decode::DecodeLimits;
@@ -11,21 +11,21 @@ use fast_image_resize as fir;
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelTrait, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-/// How new pixels are made from old ones.
+/// How new pixels are computed from old ones.
 ///
-/// The first five are OpenCV's, with its `inter_method` numbers; like there, all but `Area` look
-/// at the same few pixels however much a picture is shrunk, so fine detail turns to noise. The
-/// others widen with the ratio (antialiasing), as Pillow and torchvision do.
+/// The first five are OpenCV's, with its `inter_method` numbers. As in OpenCV, all but `Area` read
+/// the same few pixels however much an image is shrunk, so fine detail turns to noise. The others
+/// widen with the ratio (antialiasing), as in Pillow and torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// 0, `INTER_NEAREST`: the pixel at or before the exact place.
+    /// 0, `INTER_NEAREST`: the pixel at or before the exact position.
     Nearest,
     /// 1, `INTER_LINEAR`: between 2x2 pixels.
     Bilinear,
     /// 2, `INTER_CUBIC`: between 4x4 pixels.
     Cubic,
-    /// 3, `INTER_AREA`: the mean of the covered area; bilinear where an axis grows.
+    /// 3, `INTER_AREA`: the mean of the covered area; bilinear along an axis that grows.
     Area,
     /// 4, `INTER_LANCZOS4`: between 8x8 pixels.
     Lanczos,
@@ -40,11 +40,11 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The filter of OpenCV's number, as MXNet's `inter_method` gives it.
+    /// The filter for OpenCV's number, as in MXNet's `inter_method`.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for numbers other than 0 to 4 and 9; MXNet's 10 (a random one)
-    /// is the caller's to draw.
+    /// [`Invalid`](ErrorKind::Invalid) for numbers other than 0 to 4 and 9. For MXNet's 10
+    /// (random), the caller must draw a number.
     ///
     /// ```
     /// use anyrec_image::Filter;
@@ -64,8 +64,8 @@ impl Filter {
         }
     }
 
-    /// The filter itself; of [`Automatic`](Filter::Automatic), the one that it is for these sizes,
-    /// (width, height) each.
+    /// The filter itself; for [`Automatic`](Filter::Automatic), the filter it selects for these
+    /// sizes, (width, height) each.
     pub(super) fn resolved(self, from: (u32, u32), to: (u32, u32)) -> Self {
         match self {
             Filter::Automatic if to.0 > from.0 && to.1 > from.1 => Filter::Cubic,
@@ -92,9 +92,9 @@ impl Filter {
 /// ```
 pub fn resize(picture: &Picture, width: u32, height: u32, filter: Filter) -> Result<Picture> {
     if width == 0 || height == 0 {
-        return Err(Error::invalid(format!("a picture of {width}x{height} pixels has no content")));
+        return Err(Error::invalid(format!("an image of {width}x{height} pixels is empty")));
     }
-    // A picture of 60000x1 pixels, resized by its shorter side, would take all memory.
+    // Resizing a 60000x1 image by its shorter side would take all memory.
     let limit = DecodeLimits::default().pixels;
     if u64::from(width) * u64::from(height) > limit {
         let message = format!("resizing to {width}x{height} is over the limit of {limit} pixels");
@@ -128,8 +128,8 @@ pub fn resize(picture: &Picture, width: u32, height: u32, filter: Filter) -> Res
     Picture::new(width, height, channels, samples)
 }
 
-/// Resizes so that the shorter side has `length` pixels, keeping proportions; the longer side is
-/// rounded down, as `im2rec` does it.
+/// Resizes so that the shorter side has `length` pixels. Proportions are kept, and the longer side
+/// is rounded down, as in `im2rec`.
 ///
 /// # Errors
 /// As [`resize`].
@@ -147,27 +147,27 @@ pub fn resize_shorter_edge(picture: &Picture, length: u32, filter: Filter) -> Re
     resize(picture, width, height, filter)
 }
 
-/// The size, (width, height), of a picture whose shorter side is made that long.
+/// The size (width, height) of an image after its shorter side is resized to that length.
 pub(super) fn shorter_edge((width, height): (u32, u32), shorter: u32) -> Result<(u32, u32)> {
     let longer = u64::from(shorter) * u64::from(width.max(height)) / u64::from(width.min(height)).max(1);
     let longer = u32::try_from(longer).map_err(|_| {
-        let what = format!("a {width}x{height} picture cannot be made {shorter} on its shorter side");
+        let what = format!("cannot resize the shorter side of a {width}x{height} image to {shorter}");
         Error::new(ErrorKind::Limit, what)
     })?;
     Ok(if width <= height { (shorter, longer) } else { (longer, shorter) })
 }
 
-/// The part of a picture that is `width` by `height` pixels large and starts at (`left`, `top`).
+/// The part of an image that is `width` by `height` pixels large and starts at (`left`, `top`).
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) unless that part has content and lies in the picture.
+/// [`Invalid`](ErrorKind::Invalid) if the part is empty or not within the image.
 pub fn crop(picture: &Picture, left: u32, top: u32, width: u32, height: u32) -> Result<Picture> {
     let inside = |start: u32, length: u32, whole: u32| {
         length > 0 && start.checked_add(length).is_some_and(|end| end <= whole)
     };
     if !inside(left, width, picture.width()) || !inside(top, height, picture.height()) {
         let part = format!("{width}x{height} pixels from ({left}, {top})");
-        return Err(Error::invalid("part of a picture to cut out")
+        return Err(Error::invalid("crop region")
             .expected_found(format!("within {}x{}", picture.width(), picture.height()), part));
     }
     let channels = picture.channels();
@@ -187,11 +187,11 @@ pub fn crop(picture: &Picture, left: u32, top: u32, width: u32, height: u32) -> 
     Picture::new(width, height, channels, samples)
 }
 
-/// The middle of a picture, `width` by `height` pixels large; odd margins are smaller on the left
+/// The centre of an image, `width` by `height` pixels large. Odd margins are smaller on the left
 /// and top.
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) unless the part has content and fits.
+/// [`Invalid`](ErrorKind::Invalid) if the part is empty or does not fit.
 ///
 /// ```
 /// use anyrec_image::{Channels, Picture, Samples, centre_crop};
@@ -207,8 +207,8 @@ pub fn centre_crop(picture: &Picture, width: u32, height: u32) -> Result<Picture
     crop(picture, left, top, width, height)
 }
 
-/// The resizing library's name for a filter; `Interpolation` looks at a fixed number of pixels,
-/// `Convolution` at as many as the ratio asks for.
+/// The resizing library's name for a filter. `Interpolation` reads a fixed number of pixels,
+/// `Convolution` as many as the ratio requires.
 pub(super) fn algorithm(filter: Filter) -> Result<ResizeAlg> {
     let custom = |name, function, support| {
         fir::Filter::new(name, function, support)
@@ -292,8 +292,8 @@ fn convolve(picture: &Picture, width: u32, height: u32, algorithm: ResizeAlg) ->
     }
 }
 
-/// 16-bit samples as the resizing library's pixels: a copy, because its pixels are types of their
-/// own and samples cannot be lent as such without `unsafe`.
+/// 16-bit samples as the resizing library's pixels. This copies them, because the library's pixels
+/// are types of their own and samples cannot be borrowed as such without `unsafe`.
 fn pixels<P, const COUNT: usize>(samples: &[u16], pixel: impl Fn([u16; COUNT]) -> P) -> Vec<P> {
     samples.as_chunks::<COUNT>().0.iter().map(|values| pixel(*values)).collect()
 }
@@ -303,5 +303,5 @@ fn image<P: PixelTrait>(width: u32, height: u32, pixels: &[P]) -> Result<ImageRe
 }
 
 pub(super) fn failure(error: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("the picture cannot be resized: {error}"))
+    Error::invalid(format!("cannot resize the image: {error}"))
 }

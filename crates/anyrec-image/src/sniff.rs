@@ -1,12 +1,12 @@
-//! What a payload looks like, from its first bytes.
+//! Guesses the kind of a payload from its first bytes.
 //!
-//! Signatures first, text last. Nothing is decoded or decompressed and nothing beyond the first
-//! 64 KiB is looked at, except for a JPEG's size, which stands behind its metadata segments.
+//! Signatures are tried first, text last. Nothing is decoded or decompressed, and only the first 64
+//! KiB are read, except for the size of a JPEG, which comes after its metadata segments.
 
 use super::jpeg::markers;
 use std::fmt;
 
-/// Image formats that [`sniff`] tells apart.
+/// Image formats that [`sniff`] distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageFormat {
@@ -16,14 +16,14 @@ pub enum ImageFormat {
     Png,
     /// WebP.
     WebP,
-    /// GIF: recognised, not decoded.
+    /// GIF: recognised but not decoded.
     Gif,
-    /// Windows bitmap: recognised, not decoded.
+    /// Windows bitmap: recognised but not decoded.
     Bmp,
 }
 
 impl ImageFormat {
-    /// The media type to serve such bytes with.
+    /// The media type of the format.
     pub fn media_type(self) -> &'static str {
         match self {
             ImageFormat::Jpeg => "image/jpeg",
@@ -62,19 +62,19 @@ impl fmt::Display for Size {
     }
 }
 
-/// What a payload looks like.
+/// The kind of a payload.
 ///
-/// Prints in one or two words, like `jpeg 500x375`, `npy` or `bytes`.
+/// Displays as one or two words, like `jpeg 500x375`, `npy` or `bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// No bytes at all.
     Empty,
-    /// An image; the size is missing when its header is not within the bytes given.
+    /// An image. The size is missing if the given bytes do not include the header.
     Image {
         /// Which format.
         format: ImageFormat,
-        /// The declared size: untrusted.
+        /// The declared size, which is not trusted.
         size: Option<Size>,
     },
     /// A NumPy array.
@@ -87,7 +87,7 @@ pub enum Kind {
     Pickle,
     /// Text that starts like a JSON object or array.
     Json,
-    /// UTF-8 text without control characters, in which letters, digits and spaces prevail.
+    /// UTF-8 text without control characters, mostly letters, digits and spaces.
     Text,
     /// Gzip-compressed data.
     Gzip,
@@ -95,7 +95,7 @@ pub enum Kind {
     Zstd,
     /// A tar archive.
     Tar,
-    /// None of these.
+    /// Anything else.
     Unknown,
 }
 
@@ -120,8 +120,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a payload looks like: a guess from its first bytes, good for showing to people and for
-/// choosing a decoder, not a promise that the rest is sound.
+/// Guesses the kind of a payload from its first bytes. The guess is good enough for display and for
+/// choosing a decoder, but does not guarantee that the rest is sound.
 ///
 /// ```
 /// use anyrec_image::sniff;
@@ -146,7 +146,7 @@ pub fn sniff(payload: &[u8]) -> Kind {
         [0x1F, 0x8B, 8, ..] => Kind::Gzip,
         [0x28, 0xB5, 0x2F, 0xFD, ..] => Kind::Zstd,
         [0x80, 2 | 3, opcode, ..] if PICKLE_STARTS.contains(opcode) => Kind::Pickle,
-        // From protocol 4 on a frame opens all but the smallest pickles.
+        // From protocol 4 on, all but the smallest pickles begin with a frame.
         [0x80, 4 | 5, 0x95, ..] => Kind::Pickle,
         [0x80, 4 | 5, opcode, ..] if PICKLE_STARTS.contains(opcode) => Kind::Pickle,
         _ if payload.get(257..262) == Some(b"ustar") => Kind::Tar,
@@ -163,7 +163,8 @@ fn image_format(payload: &[u8]) -> Option<ImageFormat> {
         [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => Some(ImageFormat::Png),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(ImageFormat::WebP),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(ImageFormat::Gif),
-        // "BM" starts ordinary text too: the reserved fields and the header's size must fit.
+        // Ordinary text may start with "BM" too, so the reserved fields and the header's size must
+        // match.
         [b'B', b'M', _, _, _, _, 0, 0, 0, 0, _, _, _, _, 12..=124, 0, 0, 0, ..] => Some(ImageFormat::Bmp),
         _ => None,
     }
@@ -185,7 +186,7 @@ fn image_size(format: ImageFormat, payload: &[u8]) -> Option<Size> {
             u16::from_le_bytes(*payload.get(6..)?.first_chunk()?).into(),
             u16::from_le_bytes(*payload.get(8..)?.first_chunk()?).into(),
         ),
-        // The oldest header has 16-bit sizes; a negative height says that rows go downwards.
+        // The oldest header has 16-bit sizes. A negative height means that rows go downwards.
         ImageFormat::Bmp if payload.get(14) == Some(&12) => (
             u16::from_le_bytes(*payload.get(18..)?.first_chunk()?).into(),
             u16::from_le_bytes(*payload.get(20..)?.first_chunk()?).into(),
@@ -198,7 +199,7 @@ fn image_size(format: ImageFormat, payload: &[u8]) -> Option<Size> {
     Some(Size { width, height })
 }
 
-/// A WebP's size: of the canvas (`VP8X`), or of its only frame.
+/// The size of a WebP: of the canvas (`VP8X`), or of its only frame.
 fn webp_size(payload: &[u8]) -> Option<Size> {
     let chunk = payload.get(20..)?;
     match payload.get(12..16)? {
@@ -223,7 +224,7 @@ pub(super) fn vp8_size(frame: &[u8]) -> Option<Size> {
     let &[0x9D, 0x01, 0x2A, w0, w1, h0, h1] = frame.get(3..)?.first_chunk()? else {
         return None;
     };
-    // The upper two bits ask for scaling on display.
+    // The upper two bits request scaling on display.
     Some(Size {
         width: u32::from(u16::from_le_bytes([w0, w1]) & 0x3FFF),
         height: u32::from(u16::from_le_bytes([h0, h1]) & 0x3FFF),
@@ -238,18 +239,18 @@ fn first_zip_member_is_npy(zip: &[u8]) -> bool {
     name().is_some_and(|name| name.ends_with(b".npy"))
 }
 
-/// How far text is looked at. Raw pixels of a dark or even picture may be printable for quite a
+/// How much text is checked. Raw pixels of a dark or uniform image may be printable over a long
 /// stretch.
 const TEXT_PREFIX: usize = 64 << 10;
 
-/// A text of fewer characters may be of any, such as `?!` or `----`.
+/// A text of fewer characters may consist of any, such as `?!` or `----`.
 const SHORT_TEXT: usize = 16;
 
 fn text_kind(payload: &[u8]) -> Kind {
     let prefix = payload.get(..TEXT_PREFIX).unwrap_or(payload);
     let text = match std::str::from_utf8(prefix) {
         Ok(text) => text,
-        // A character may be cut by the end of the prefix, not by the end of the payload.
+        // A character may be cut off by the end of the prefix, but not by the end of the payload.
         Err(error) if error.error_len().is_none() && prefix.len() < payload.len() => {
             let whole = prefix.get(..error.valid_up_to()).unwrap_or_default();
             std::str::from_utf8(whole).unwrap_or_default()
@@ -269,8 +270,8 @@ fn text_kind(payload: &[u8]) -> Kind {
     }
 }
 
-/// Whether there are words in a text, more or less: printable pixels are mostly of one value, or
-/// signs between the letters.
+/// Whether a text roughly contains words: printable pixels are mostly of one value, or symbols
+/// between letters.
 fn is_wordy(text: &str) -> bool {
     let count = text.chars().count();
     if count < SHORT_TEXT {

@@ -2,7 +2,7 @@
 
 use crate::run::{Failure, command, output_of, root};
 
-/// Pinned, so that CI's verdict changes with this repository only.
+/// Pinned, so that CI's result changes only with this repository.
 const VERSION: &str = "0.20.2";
 
 pub fn run() -> Result<(), Failure> {

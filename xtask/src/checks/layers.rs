@@ -1,8 +1,9 @@
 //! The layers of the library: which folder may import from which.
 //!
-//! The layers are folders in an order. A file imports from its own folder and from those before it, so
-//! that there is no cycle between folders. Within `format/`, every folder with a `layout.rs` is a format,
-//! and formats do not import from each other. A `layout.rs` does no I/O and makes no thread.
+//! The layers are folders in an order. A file may import from its own folder and from those before
+//! it, so that there is no cycle between folders. Within `format/`, every folder with a `layout.rs`
+//! is a format, and formats do not import from each other. A `layout.rs` does no I/O and creates no
+//! thread.
 
 use crate::checks::source::{self, Source, is_path_separator, line};
 use crate::run::{Failure, root};
@@ -14,7 +15,7 @@ use std::fmt;
 const LAYERS: [&str; 9] =
     ["base", "threads", "io", "format", "engine", "dataset", "tasks", "loader", "testkit"];
 
-/// What no `layout.rs` imports, of this crate and of the standard library.
+/// What a `layout.rs` must not import, from this crate and from the standard library.
 const NOT_IN_LAYOUT: [&[&str]; 6] = [
     &["crate", "io"],
     &["crate", "threads"],
@@ -24,7 +25,7 @@ const NOT_IN_LAYOUT: [&[&str]; 6] = [
     &["std", "thread"],
 ];
 
-/// Something that stands where it must not, or imports what it must not.
+/// A file or an import that violates the order.
 #[derive(Debug, PartialEq)]
 struct Violation {
     file: String,
@@ -79,7 +80,7 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     found
 }
 
-/// The folder's place in the order.
+/// The folder's position in the order.
 fn position(folder: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| *layer == folder)
 }
@@ -90,7 +91,7 @@ fn format_of(path: &str) -> Option<&str> {
     (!format.contains('/')).then_some(format)
 }
 
-/// What is wrong with an import, if anything.
+/// Why an import is not allowed, if it is not.
 fn why_not(
     source: &Source,
     layer: usize,
@@ -102,22 +103,20 @@ fn why_not(
     let starts =
         |forbidden: &&[&str]| import.path.iter().zip(*forbidden).filter(|(a, b)| a == *b).count() == 2;
     if is_layout && NOT_IN_LAYOUT.iter().any(starts) {
-        return Some("a layout.rs does no I/O and makes no thread: bytes in, meaning out".to_owned());
+        return Some("a layout.rs does no I/O and creates no thread: bytes in, meaning out".to_owned());
     }
     let mut path = import.path.strip_prefix(&["crate".to_owned()])?;
     let mut folder = path.first()?.as_str();
     if position(folder).is_none() {
-        // A name of lib.rs is what lib.rs re-exports.
+        // A name in lib.rs is one that lib.rs re-exports.
         match names.get(folder) {
             Some(target) => path = target,
             None => {
-                return Some(format!(
-                    "lib.rs has no such name that can be followed: import {folder} from its layer"
-                ));
+                return Some(format!("lib.rs re-exports no such name: import {folder} from its layer"));
             }
         }
         folder = path.first()?.as_str();
-        // Of another crate.
+        // From another crate.
         position(folder)?;
     }
     let own = LAYERS.get(layer)?;
@@ -154,11 +153,11 @@ fn re_exports(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
     names
 }
 
-/// A path that leads to another place of this crate, or to the standard library.
+/// A path to another part of this crate, or to the standard library.
 #[derive(Debug, PartialEq)]
 struct Import {
     line: usize,
-    /// From `crate` or the crate's name on.
+    /// Starts with `crate` or the crate's name.
     path: Vec<String>,
 }
 
@@ -168,7 +167,7 @@ impl Import {
     }
 }
 
-/// Every import of a file: in a `use` or in the middle of code.
+/// Every import in a file: in a `use` or in other code.
 fn imports(source: &Source) -> Vec<Import> {
     let mut found = Vec::new();
     collect(&source.tokens, &source.module, &mut found);
@@ -180,7 +179,7 @@ fn collect(tokens: &[TokenTree], module: &[String], found: &mut Vec<Import>) {
     while let Some(token) = tokens.get(at) {
         match token {
             TokenTree::Ident(word) if word == "mod" => {
-                // The module's braces are looked at with its own name, for `super`.
+                // The module's braces are read with its own name, for `super`.
                 if let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(body))) =
                     (tokens.get(at + 1), tokens.get(at + 2))
                 {
@@ -222,7 +221,7 @@ fn before(tokens: &[TokenTree], at: usize, by: usize) -> Option<&TokenTree> {
     tokens.get(at.checked_sub(by)?)
 }
 
-/// How many tokens a path takes, with the braces of a `use` at its end.
+/// The number of tokens in a path, including the braces of a `use` at its end.
 fn path_length(tokens: &[TokenTree], start: usize) -> usize {
     let mut at = start + 1;
     while is_path_separator(tokens.get(at), tokens.get(at + 1)) {
@@ -238,7 +237,7 @@ fn path_length(tokens: &[TokenTree], start: usize) -> usize {
     at - start
 }
 
-/// The paths of a `use` tree, each with the name it gives.
+/// The paths of a `use` tree, each with the name it binds.
 fn leaves(tree: &[TokenTree], prefix: &[String]) -> Vec<(Vec<String>, String)> {
     let mut path = prefix.to_vec();
     let mut name = String::new();
@@ -273,7 +272,7 @@ fn leaves(tree: &[TokenTree], prefix: &[String]) -> Vec<(Vec<String>, String)> {
     vec![(path, name)]
 }
 
-/// A path from the crate's root, given the module it is written in.
+/// A path from the crate's root, given the module it appears in.
 fn absolute(path: Vec<String>, module: &[String]) -> Option<Vec<String>> {
     let mut above = module.to_vec();
     let mut parts = path.iter().peekable();
@@ -301,7 +300,7 @@ mod tests {
     use super::*;
     use crate::checks::source::tree;
 
-    /// What is wrong with a file of a tree that has lib.rs and two formats besides.
+    /// The violations of a file, in a tree that also has lib.rs and two formats.
     fn wrong(path: &str, text: &str) -> Vec<String> {
         let sources = tree(&[
             ("lib.rs", "pub use base::error::{Error, Result}; pub use loader::Loader; pub use bytes::Bytes;"),

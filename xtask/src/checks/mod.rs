@@ -1,4 +1,4 @@
-//! Checks that need no test: how the code is arranged, what it depends on, what it promises.
+//! Static checks: how the code is organised, what it depends on, what it guarantees.
 
 pub mod deny;
 pub mod layers;

@@ -1,9 +1,10 @@
-//! The oldest Rust that `rust-version` promises.
+//! The minimum Rust version that `rust-version` declares.
 //!
-//! Three things are checked: no dependency asks for a newer Rust (here, in the lock file), no function of
-//! the standard library is newer (clippy's `incompatible_msrv`, denied in the workspace's lints), and the
-//! code compiles with that very Rust (here). The last one takes a toolchain that rustup downloads. Where it
-//! cannot, the first two still hold, and a newer *language* feature would go unseen: this is said aloud.
+//! Three things are checked: no dependency requires a newer Rust (here, in the lock file), no
+//! function of the standard library is newer (clippy's `incompatible_msrv`, denied in the
+//! workspace's lints), and the code compiles with exactly that Rust (here). The last check needs a
+//! toolchain that rustup downloads. If that fails, the first two checks still apply, but a newer
+//! *language* feature would go unnoticed, so a message says so.
 
 use crate::checks::packages::{Metadata, Package};
 use crate::run::{Failure, command, root};
@@ -32,7 +33,8 @@ fn version(shown: &str) -> Option<(u64, u64, u64)> {
     Some((next()?, next()?, next()?))
 }
 
-/// What a member needs to be built (not to be tested) asks for no newer Rust than the member itself.
+/// Checks that what a member needs to be built (not tested) requires no newer Rust than the member
+/// itself.
 fn check_dependencies(metadata: &Metadata, promising: &[&Package]) -> Result<(), Failure> {
     let mut newer = Vec::new();
     for member in promising {
@@ -56,7 +58,7 @@ fn check_dependencies(metadata: &Metadata, promising: &[&Package]) -> Result<(),
     }
 }
 
-/// The packages that one is built from, itself included.
+/// The packages that one is built from, including itself.
 fn needed<'a>(metadata: &'a Metadata, id: &'a str) -> BTreeSet<&'a str> {
     let mut needed = BTreeSet::new();
     let mut waiting = vec![id];
@@ -73,15 +75,15 @@ fn needed<'a>(metadata: &'a Metadata, id: &'a str) -> BTreeSet<&'a str> {
 
 /// Compiles the members with that Rust.
 fn compile(oldest: &str, promising: &[&Package]) -> Result<(), Failure> {
-    // Below target/ and not among the user's toolchains.
+    // Below target/, not among the user's toolchains.
     let home = root().join("target/tools/rustup");
     let install = ["toolchain", "install", oldest, "--profile", "minimal", "--no-self-update"];
-    // A machine that cannot reach the server is not kept waiting.
+    // Fails quickly on a machine that cannot reach the server.
     let install = command("rustup", &install).env("RUSTUP_HOME", &home).env("RUSTUP_MAX_RETRIES", "1");
     if let Err(failure) = install.run() {
         eprintln!(
-            "xtask: SKIPPED is compiling with Rust {oldest} itself, as rustup cannot install it: {failure}. \
-             The lock file and the standard library's functions are checked all the same."
+            "xtask: SKIPPED compiling with Rust {oldest}, because rustup cannot install it: {failure}. \
+             The lock file and the standard library's functions are still checked."
         );
         return Ok(());
     }
@@ -92,7 +94,7 @@ fn compile(oldest: &str, promising: &[&Package]) -> Result<(), Failure> {
     command("rustup", &arguments)
         .env("RUSTUP_HOME", &home)
         .env("CARGO_TARGET_DIR", root().join("target/msrv"))
-        // Nothing of it is run but build scripts.
+        // Only its build scripts are run.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .run()
 }

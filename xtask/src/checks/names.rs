@@ -1,7 +1,7 @@
-//! Formats are named in their own folder, and elsewhere only where [`ALLOWED`] gives a reason.
+//! Formats are named in their own folder, and elsewhere only if [`ALLOWED`] gives a reason.
 //!
-//! That is what makes a fifth format one folder and one line. Comments, documentation and tests may name
-//! what they want.
+//! This keeps the cost of a fifth format at one folder and one line. Comments, documentation and
+//! tests may name any format.
 
 use crate::checks::source::{self, Source, line};
 use crate::run::{Failure, root};
@@ -12,13 +12,13 @@ use std::path::Path;
 
 /// How a format is named.
 struct Name {
-    /// Its folder below `crates/anyrec/src/format`.
+    /// The format's folder below `crates/anyrec/src/format`.
     folder: &'static str,
-    /// Found in identifiers and text, also as a part of a word, whatever the case.
+    /// Matched in identifiers and text, also as part of a word, case-insensitively.
     anywhere: &'static [&'static str],
-    /// Found in identifiers and text as a whole word.
+    /// Matched in identifiers and text as a whole word.
     words: &'static [&'static str],
-    /// Found in text: endings of file names.
+    /// Matched in text: file name extensions.
     endings: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ const NAMES: [Name; 4] = [
 /// A file or (with `/` at its end) a folder that may name formats.
 struct Allowed {
     path: &'static str,
-    /// Which formats; none: all of them.
+    /// Which formats; empty means all.
     formats: &'static [&'static str],
     reason: &'static str,
 }
@@ -118,10 +118,10 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Where the folders of the formats are.
+/// The folder of the formats.
 const FORMATS: &str = "crates/anyrec/src/format/";
 
-/// A format named where it must not be.
+/// A format named in a place where it is not allowed.
 struct Mention {
     path: String,
     line: usize,
@@ -158,7 +158,7 @@ pub fn run() -> Result<(), Failure> {
     }
 }
 
-/// The folders of source that are looked at.
+/// The source folders that are checked.
 fn folders() -> Result<Vec<String>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot read crates: {error}"));
     let mut folders = vec!["python/src".to_owned()];
@@ -172,7 +172,7 @@ fn folders() -> Result<Vec<String>, Failure> {
     Ok(folders)
 }
 
-/// Mentions that nothing allows, entries that allow nothing, and formats without a name.
+/// Mentions that are not allowed, entries that allow nothing, and formats without a name.
 fn problems(sources: &[Source], allowed: &[Allowed]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut used = BTreeSet::new();
@@ -196,7 +196,7 @@ fn problems(sources: &[Source], allowed: &[Allowed]) -> Vec<String> {
     problems
 }
 
-/// The format's folder that a path lies in.
+/// The folder of the format that a path belongs to.
 fn folder_of<'a>(path: &'a str, end: &str) -> Option<&'a str> {
     let inside = path.strip_prefix(FORMATS).filter(|path| path.ends_with(end))?;
     Path::new(inside).iter().next().filter(|_| inside.contains('/'))?.to_str()
@@ -253,7 +253,7 @@ fn named(shown: &str, is_text: bool) -> Vec<&'static str> {
     NAMES.iter().filter(names).map(|name| name.folder).collect()
 }
 
-/// Whether an ending stands at the end of a word.
+/// Whether an extension occurs at the end of a word.
 fn has_ending(text: &str, ending: &str) -> bool {
     text.match_indices(ending).any(|(at, _)| {
         let next = text.get(at + ending.len()..).and_then(|rest| rest.chars().next());
@@ -261,7 +261,7 @@ fn has_ending(text: &str, ending: &str) -> bool {
     })
 }
 
-/// The words of an identifier or a text, in lower case; what follows a dot is an ending instead.
+/// The words of an identifier or a text, in lower case. What follows a dot is an extension instead.
 fn words(shown: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut word = String::new();

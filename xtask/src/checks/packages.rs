@@ -1,4 +1,4 @@
-//! The packages of this workspace and what they depend on, as cargo tells them.
+//! The packages of this workspace and their dependencies, as reported by cargo.
 
 use crate::run::{Failure, command};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub struct Package {
     pub manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
-    /// The registries it may be published to; none at all: any.
+    /// The registries it may be published to; `None` means any.
     publish: Option<Vec<String>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Edge {
 
 #[derive(Deserialize)]
 pub struct EdgeKind {
-    /// `dev`, `build`, or none for an ordinary dependency.
+    /// `dev`, `build`, or `None` for a normal dependency.
     pub kind: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Metadata {
             let names: Vec<String> = waiting.iter().map(|package| package.name.clone()).collect();
             let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|p| !p.needs_any(&names));
             if ready.is_empty() {
-                // Cargo refuses cycles of ordinary dependencies.
+                // Cargo refuses cycles of normal dependencies.
                 ordered.extend(rest);
                 break;
             }

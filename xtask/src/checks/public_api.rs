@@ -1,7 +1,7 @@
-//! The public API of every published library, kept as text beside it: `public-api.txt`.
+//! The public API of every published library, recorded beside it as text: `public-api.txt`.
 //!
-//! CI fails when it changes and the text does not. Items that are hidden from the documentation are no
-//! part of it, nor are the impls that every type gets (blanket impls and auto traits).
+//! CI fails if the API changes and the text does not. Items that are hidden from the documentation
+//! are not included, nor are the impls that every type has (blanket impls and auto traits).
 
 use crate::checks::packages::{Metadata, Package};
 use crate::run::{Failure, command, on_ci, root};
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// rustdoc's JSON, as the crate public-api reads it. Rust 1.93 to 1.95 write it: with another Rust, take
-/// the version of public-api that fits.
+/// The version of rustdoc's JSON that the crate public-api reads. Rust 1.93 to 1.95 write it. With
+/// another Rust, use the matching version of public-api.
 const FORMAT: u32 = 57;
 
 /// The only part of rustdoc's JSON that is the same in every version.
@@ -19,7 +19,7 @@ struct Head {
     format_version: u32,
 }
 
-/// Compares, or writes the texts anew.
+/// Compares the texts, or rewrites them.
 pub fn run(bless: bool) -> Result<(), Failure> {
     let rustdoc = unlocked_rustdoc()?;
     let mut changed = Vec::new();
@@ -46,10 +46,10 @@ pub fn run(bless: bool) -> Result<(), Failure> {
         return Ok(());
     }
     println!("{}", changed.join("\n"));
-    Err(Failure::new("the public API changed: if it is meant to, `cargo xtask public-api --bless`"))
+    Err(Failure::new("the public API changed: if that is intended, run `cargo xtask public-api --bless`"))
 }
 
-/// The lines that one of two lists has more often than the other.
+/// The lines that occur more often in one of two lists than in the other.
 fn difference(expected: &str, found: &str) -> Vec<String> {
     let mut surplus: BTreeMap<&str, isize> = BTreeMap::new();
     for line in found.lines() {
@@ -65,8 +65,8 @@ fn difference(expected: &str, found: &str) -> Vec<String> {
     surplus.into_iter().flat_map(signed).collect()
 }
 
-/// A rustdoc that takes unstable options. Setting the variable for all of cargo would make it build the
-/// dependencies once more.
+/// A rustdoc that accepts unstable options. Setting the variable for all of cargo would rebuild the
+/// dependencies.
 fn unlocked_rustdoc() -> Result<String, Failure> {
     let script = root().join("target/tools/rustdoc-unlocked");
     let failed = |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", script.display()));
@@ -76,7 +76,8 @@ fn unlocked_rustdoc() -> Result<String, Failure> {
     Ok(script.to_string_lossy().into_owned())
 }
 
-/// The public API as text; nothing where this Rust's rustdoc cannot be read, which CI does not let pass.
+/// The public API as text; `None` if the output of this Rust's rustdoc cannot be read, which is an
+/// error in CI.
 fn list(package: &Package, library: &str, rustdoc: &str) -> Result<Option<String>, Failure> {
     let arguments = [
         "rustdoc",
@@ -100,7 +101,7 @@ fn list(package: &Package, library: &str, rustdoc: &str) -> Result<Option<String
         if on_ci() {
             return Err(Failure::new(format!("public API of {}: {why}", package.name)));
         }
-        eprintln!("xtask: SKIPPED is the public API of {}: {why}", package.name);
+        eprintln!("xtask: SKIPPED the public API of {}: {why}", package.name);
         return Ok(None);
     }
     read(&json).map(Some).map_err(|error| unreadable(&error))

@@ -1,22 +1,22 @@
-//! What would be published: every published crate is packed as `cargo publish` packs it, and what is in
-//! the packages compiles without the rest of the repository.
+//! What would be published: every published crate is packed as by `cargo publish`, and the packages
+//! must compile without the rest of the repository.
 
 use crate::checks::packages::{Metadata, Package};
 use crate::run::{Failure, cargo, command, root};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Files that every package has, wherever the repository keeps them.
+/// Files that every package contains, wherever the repository keeps them.
 const IN_EVERY_PACKAGE: [&str; 2] = ["LICENSE", "README.md"];
 
-/// The profile of this workspace's dev builds is part of the packages' workspace, so that dependencies are
-/// not built once more.
+/// The dev profile of this workspace, copied to the packages' workspace so that dependencies are
+/// not rebuilt.
 const PROFILE: &str = "[profile.dev]\nopt-level = 1\ndebug = \"line-tables-only\"\n";
 
 pub fn run() -> Result<(), Failure> {
     let metadata = Metadata::load()?;
     let published = metadata.published();
-    // Cargo's own verification builds every library once for itself and once for each that needs it.
+    // Cargo's own verification builds every library once for itself and once for each dependent.
     let mut options = vec!["--no-verify", "--allow-dirty", "--target-dir", "target"];
     for package in &published {
         options.extend(["--package", &package.name]);
@@ -31,7 +31,7 @@ pub fn run() -> Result<(), Failure> {
     cargo(&["check", "--workspace", "--manifest-path", &manifest, "--target-dir", "target"])
 }
 
-/// Lays the packages out as a workspace in which they find each other.
+/// Unpacks the packages into a workspace in which they find each other.
 fn unpack(published: &[&Package], folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
     if folder.exists() {

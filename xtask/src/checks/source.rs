@@ -1,17 +1,18 @@
-//! Rust source as the checks see it: tokens with their lines, without comments, documentation and tests.
+//! Rust source as the checks see it: tokens with their lines, without comments, documentation and
+//! tests.
 //!
-//! Nothing is resolved and no macro is expanded. What a macro is called with is read like other code.
+//! Nothing is resolved and no macro is expanded. The arguments of a macro are read like other code.
 
 use crate::run::Failure;
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A file that is compiled outside of tests too.
+/// A file that is not only compiled for tests.
 pub struct Source {
-    /// Relative to the folder that was read, with `/` between the names.
+    /// Relative to the folder that was read, separated by `/`.
     pub path: String,
-    /// The module that the file is: empty for `lib.rs`.
+    /// The module of the file; empty for `lib.rs`.
     pub module: Vec<String>,
     pub tokens: Vec<TokenTree>,
 }
@@ -40,7 +41,7 @@ pub fn read(folder: &Path) -> Result<Vec<Source>, Failure> {
     parse(&files)
 }
 
-/// Parses files, given as (path, text), and leaves out those that are only compiled for tests.
+/// Parses files, given as (path, text), and omits those that are only compiled for tests.
 pub fn parse(files: &[(String, String)]) -> Result<Vec<Source>, Failure> {
     let mut tests = BTreeSet::new();
     let mut sources = Vec::new();
@@ -55,7 +56,7 @@ pub fn parse(files: &[(String, String)]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-/// The module that a file is, by its path.
+/// The module of a file, derived from its path.
 fn module_of(path: &str) -> Vec<String> {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let mut module: Vec<String> = stem.split('/').map(str::to_owned).collect();
@@ -67,7 +68,8 @@ fn module_of(path: &str) -> Vec<String> {
     module
 }
 
-/// Drops documentation and what is only compiled for tests; notes the test modules that are files.
+/// Removes documentation and what is only compiled for tests; collects the test modules that are
+/// files.
 fn without_tests(
     stream: TokenStream,
     module: &[String],
@@ -110,7 +112,7 @@ fn without_tests(
     kept
 }
 
-/// Whether an attribute's brackets say `cfg(test)`, or `cfg(all(test, ...))`.
+/// Whether an attribute is `cfg(test)` or `cfg(all(test, ...))`.
 fn is_for_tests(attribute: &Group) -> bool {
     let words: Vec<TokenTree> = attribute.stream().into_iter().collect();
     let [TokenTree::Ident(name), TokenTree::Group(condition)] = &words[..] else {
@@ -134,11 +136,12 @@ fn is_documentation(attribute: &Group) -> bool {
     matches!(attribute.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "doc")
 }
 
-/// The words that tell an item, whose generics may have commas, from a field or a match arm.
+/// The words that distinguish an item, whose generics may contain commas, from a field or a match
+/// arm.
 const ITEMS: [&str; 11] =
     ["const", "enum", "fn", "impl", "mod", "static", "struct", "trait", "type", "union", "use"];
 
-/// Skips the rest of an item or a field: to its `;` or comma, or to the braces it ends with.
+/// Skips the rest of an item or a field, up to its `;` or comma, or to its closing braces.
 fn skip_item(
     tokens: &mut impl Iterator<Item = TokenTree>,
     module: &[String],
@@ -183,7 +186,7 @@ pub fn is_path_separator(first: Option<&TokenTree>, second: Option<&TokenTree>) 
     is_colon(first) == Some(Spacing::Joint) && is_colon(second).is_some()
 }
 
-/// A made-up tree, for tests.
+/// A generated tree, for tests.
 #[cfg(test)]
 pub fn tree(files: &[(&str, &str)]) -> Vec<Source> {
     let owned: Vec<(String, String)> =

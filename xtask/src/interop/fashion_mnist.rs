@@ -1,4 +1,4 @@
-//! Debian's Fashion-MNIST, read by both sides and held against what the repository knows of it.
+//! Reads Debian's Fashion-MNIST with both sides and checks it against the repository's manifest.
 
 use super::idx::Entry;
 use super::manifest::{self, Digest, sha256};
@@ -13,7 +13,7 @@ use anyrec::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Files of the set: images and labels, for training and for testing.
+/// Files of the dataset: images and labels, for training and for testing.
 const FILES: usize = 4;
 
 pub fn check(peer: &Peer, tally: &mut Tally) -> std::result::Result<(), Failure> {
@@ -28,7 +28,7 @@ pub fn check(peer: &Peer, tally: &mut Tally) -> std::result::Result<(), Failure>
     let mut entries = Vec::new();
     for expected in known {
         let path = Path::new(expected["path"].as_str().unwrap_or_default());
-        // The manifest of an exchange may name files elsewhere by their whole path.
+        // The manifest of an exchange may name files elsewhere by their full path.
         let name = path.to_string_lossy();
         report.begin(&name);
         let outcome = Entry::of(path, &name).and_then(|entry| {
@@ -72,7 +72,7 @@ fn check_file(path: &Path, expected: &Value, entry: &Entry, report: &mut Report)
     let sum: u64 = data.iter().map(|&element| u64::from(element)).sum();
     let mean = sum as f64 / data.len() as f64;
     let known = expected["mean"].as_f64().unwrap_or(f64::NAN);
-    // It is written down with six places behind the point.
+    // It is stored with six decimal places.
     report.compare("mean", &true, &((mean - known).abs() < 1e-6));
 
     let records = (0..reader.count()?).map(|number| Ok(Digest::of(&reader.read(number)?)));

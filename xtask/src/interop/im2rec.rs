@@ -1,20 +1,20 @@
-//! `anyrec im2rec` against MXNet's own `im2rec.py`.
+//! Compares `anyrec im2rec` with MXNet's own `im2rec.py`.
 //!
-//! Both are given the same folder and the same options. What MXNet packs without touching it must
-//! come out byte for byte alike; what is decoded and encoded again by other libraries must have
-//! the same size and nearly the same pixels.
+//! Both get the same folder and the same options. What MXNet packs unchanged must be identical byte
+//! for byte. What is decoded and encoded again by other libraries must have the same size and
+//! nearly the same pixels.
 
 use crate::run::{Failure, cargo, command, root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compares the two on a folder of images made for it. `python` has mxnet and OpenCV.
+/// Compares the two on a generated folder of images. `python` has mxnet and OpenCV.
 pub fn run(python: &Path) -> Result<(), Failure> {
     cargo(&["build", "--package", "anyrec-cli"])?;
     let folder = root().join("target/interop/im2rec");
     let _ = std::fs::remove_dir_all(&folder);
     let scene = Scene { python, original: original(python)?, images: folder.join("the images"), folder };
-    std::fs::create_dir_all(&scene.folder).map_err(|error| failed("cannot make a folder", &error))?;
+    std::fs::create_dir_all(&scene.folder).map_err(|error| failed("cannot create a folder", &error))?;
     scene.helper(&["make".as_ref(), scene.images.as_ref()])?;
     let mut cases = 0;
     for (name, options) in LISTS {
@@ -32,7 +32,7 @@ pub fn run(python: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Options that make lists: the files must be the same.
+/// Options for lists: the files must be equal.
 const LISTS: &[(&str, &[&str])] = &[
     ("flat", &[]),
     ("recursive", &["--recursive"]),
@@ -46,7 +46,7 @@ const LISTS: &[(&str, &[&str])] = &[
     ("unused", &["--recursive", "--test-ratio", "0.3"]),
 ];
 
-/// Options that encode images anew: sizes must be the same and pixels close.
+/// Options that encode images again: sizes must be equal and pixels close.
 const ENCODINGS: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("quality", &["--quality", "60"]),
@@ -68,7 +68,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Runs one of the two on a prefix of its own; gives what it printed.
+    /// Runs one of the two with its own prefix, and returns its output.
     fn run(&self, which: Which, prefix: &Path, options: &[&str]) -> Result<String, Failure> {
         let mut command = match which {
             Which::Original => {
@@ -83,7 +83,7 @@ impl Scene<'_> {
             }
         };
         command.arg(prefix).arg(&self.images).args(options);
-        let output = command.output().map_err(|error| failed("im2rec does not start", &error))?;
+        let output = command.output().map_err(|error| failed("cannot start im2rec", &error))?;
         if !output.status.success() {
             return Err(Failure::new(format!(
                 "im2rec {options:?} failed ({which:?}): {}",
@@ -93,14 +93,14 @@ impl Scene<'_> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A folder of its own for each of the two.
+    /// A separate folder for each of the two.
     fn prefix(&self, which: Which, name: &str) -> Result<PathBuf, Failure> {
         let folder = self.folder.join(format!("{which:?} {name}"));
-        std::fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", &error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| failed("cannot create a folder", &error))?;
         Ok(folder.join("set"))
     }
 
-    /// Lists by both; the files and the printed labels must be the same.
+    /// Lists with both: the files and the printed labels must be equal.
     fn list(&self, name: &str, options: &[&str]) -> Result<(), Failure> {
         let options = [&["--list"], options].concat();
         let name = format!("list {name}");
@@ -114,7 +114,7 @@ impl Scene<'_> {
         self.same_files(&name)
     }
 
-    /// Lists and packs by both; the files must be the same.
+    /// Lists and packs with both: the files must be equal.
     fn exact(&self, name: &str, list: &[&str], pack: &[&[&str]]) -> Result<(), Failure> {
         let name = format!("exact {name}");
         for which in BOTH {
@@ -127,7 +127,7 @@ impl Scene<'_> {
         self.same_files(&name)
     }
 
-    /// Lists of several labels, packed with all of them and with the first alone.
+    /// Lists with several labels, packed with all labels and with the first only.
     fn labels(&self) -> Result<(), Failure> {
         for (name, options) in
             [("all", &["--pass-through", "--pack-label"][..]), ("first", &["--pass-through"])]
@@ -146,7 +146,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Packs one list by both, encoding anew, and compares the pictures.
+    /// Packs one list with both, encoding the images again, and compares the images.
     fn encoded(&self, name: &str, options: &[&str]) -> Result<(), Failure> {
         let name = format!("encoded {name}");
         let mut records = Vec::new();
@@ -161,7 +161,7 @@ impl Scene<'_> {
         self.helper(&words)
     }
 
-    /// The two folders of a name hold the same files.
+    /// Checks that both folders of a name contain the same files.
     fn same_files(&self, name: &str) -> Result<(), Failure> {
         let read = |which| -> Result<Vec<(std::ffi::OsString, Vec<u8>)>, Failure> {
             let folder = self.folder.join(format!("{which:?} {name}"));
@@ -215,13 +215,13 @@ fn original(python: &Path) -> Result<PathBuf, Failure> {
     let output = Command::new(python)
         .args(["-c", find])
         .output()
-        .map_err(|error| failed("Python does not start", &error))?;
+        .map_err(|error| failed("cannot start Python", &error))?;
     let package = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     let script = package.join("tools/im2rec.py");
     if output.status.success() && script.is_file() {
         Ok(script)
     } else {
-        Err(Failure::new("the mxnet package has no tools/im2rec.py, or is not there"))
+        Err(Failure::new("the mxnet package is not installed or has no tools/im2rec.py"))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The manifest of an exchange, `manifest.jsonl`: one line a file. `interop/README.md` has the
-//! fields; each format's entry stands in its own module.
+//! The manifest of an exchange, `manifest.jsonl`: one line per file. `interop/README.md` lists the
+//! fields; each format's entry is defined in its own module.
 
 use crate::run::Failure;
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ pub fn sha256(data: &[u8]) -> String {
     hex::encode(Sha256::digest(data))
 }
 
-/// What a part of a file holds: `count` records from `first` on, which is missing where there is
+/// The contents of a part of a file: `count` records from `first` on, which is missing if there are
 /// none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +36,7 @@ pub struct Shard {
     pub n: u64,
     pub start: u64,
     pub limit: u64,
-    /// MXNet: whether records are shared out by the index file, not bytes.
+    /// MXNet: whether records are distributed by the index file instead of by bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indexed: Option<bool>,
     pub first: Option<u64>,

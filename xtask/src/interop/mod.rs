@@ -1,14 +1,14 @@
-//! `cargo xtask interop`: files are exchanged with the original implementations, in both
-//! directions, and everything either side says about them is compared.
+//! `cargo xtask interop`: exchanges files with the original implementations, in both directions,
+//! and compares everything that both sides report about them.
 //!
-//! A *peer* (see `interop/README.md`) is an original behind two commands. For each format
+//! A *peer* (see `interop/README.md`) is an original behind two commands. For each format:
 //!
-//! 1. the peer writes files and says what its own reader finds in them; ours reads them;
-//! 2. our writers write the same files anew, to the same bytes where bytes are settled;
-//! 3. our writers write files of their own making; the peer reads them.
+//! 1. the peer writes files and reports what its own reader finds in them; our reader reads them;
+//! 2. our writers rewrite the same files, to the same bytes where the bytes are determined;
+//! 3. our writers write generated files; the peer reads them.
 //!
-//! Then Debian's Fashion-MNIST is read by both sides. FFRecord has no released package to
-//! exchange files with.
+//! Then both sides read Debian's Fashion-MNIST. FFRecord has no released package to exchange files
+//! with.
 
 mod fashion_mnist;
 mod grail;
@@ -32,10 +32,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// Files a format and direction.
+/// Files per format and direction.
 const FILES: u64 = 200;
 
-/// What the files are a function of, unless the caller says otherwise.
+/// The default seed of the files.
 pub const SEED: u64 = 20_261;
 
 /// A format, as far as the exchange is concerned.
@@ -51,8 +51,8 @@ trait Exchange {
     /// Reads a file with our library and compares it with its entry.
     fn check(folder: &Path, entry: &Self::Entry, report: &mut Report) -> anyrec::Result<()>;
 
-    /// Writes into `scratch` what our library reads from a file and compares the bytes; says
-    /// whether they are settled for such a file at all (compressed ones are not).
+    /// Writes what our library reads from a file into `scratch` and compares the bytes. Returns
+    /// whether such a file has determined bytes at all (compressed files do not).
     fn rewrite(
         folder: &Path,
         entry: &Self::Entry,
@@ -60,11 +60,11 @@ trait Exchange {
         report: &mut Report,
     ) -> anyrec::Result<bool>;
 
-    /// Writes a file of our making, and says what is in it.
+    /// Writes a generated file, and returns a description of its contents.
     fn write(folder: &Path, ordinal: u64, random: &mut Random) -> anyrec::Result<Self::Entry>;
 }
 
-/// Files that agreed and files that did not.
+/// The numbers of files that agreed and that differed.
 #[derive(Default)]
 struct Tally {
     passed: u64,
@@ -72,7 +72,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Tells the outcome of one direction.
+    /// Reports the result of one direction.
     fn add(&mut self, format: &str, what: &str, report: &Report) {
         println!("interop {format}: {what}: {} differences", report.differences());
         for line in report.shown() {
@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// Everything, with files made of that seed.
+/// Runs the whole exchange with files generated from this seed.
 pub fn run_all(seed: u64) -> Result<(), Failure> {
     setup::packages()?;
     let mxnet_python = setup::mxnet_python()?;
@@ -171,7 +171,7 @@ fn write_ours<X: Exchange>(
     Ok(entries)
 }
 
-/// A folder below that of the exchange, with nothing of an earlier run in it.
+/// A folder below that of the exchange, without files of an earlier run.
 fn empty_folder(name: &str) -> Result<PathBuf, Failure> {
     let folder = setup::folder().join(name);
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));

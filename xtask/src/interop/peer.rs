@@ -1,4 +1,4 @@
-//! An original implementation, behind the two commands that all peers have.
+//! An original implementation, behind the two commands that all peers support.
 
 use super::report::Report;
 use crate::run::{Failure, command, root};
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A value of the peer's, as it writes it, but fit for a terminal.
+/// A value from the peer, as it writes it, but safe for a terminal.
 struct Json<'a>(&'a Value);
 
 impl fmt::Debug for Json<'_> {
@@ -24,7 +24,7 @@ impl fmt::Debug for Json<'_> {
 
 /// A program with `write DIR --seed S --count N` and `read DIR`.
 pub struct Peer {
-    /// What it stands for, with versions: the first writes, all read.
+    /// The libraries it stands for, with versions: the first writes, all read.
     libraries: &'static [&'static str],
     program: PathBuf,
     script: Option<PathBuf>,
@@ -35,7 +35,7 @@ impl Peer {
         Peer { libraries, program, script: None }
     }
 
-    /// A script of `interop/`, to be run by that Python.
+    /// A script of `interop/`, run by this Python.
     pub fn script(libraries: &'static [&'static str], python: PathBuf, script: &str) -> Self {
         Peer { libraries, program: python, script: Some(root().join("interop").join(script)) }
     }
@@ -56,22 +56,22 @@ impl Peer {
         arguments
     }
 
-    /// Has it write `count` files and their manifest.
+    /// Lets it write `count` files and their manifest.
     pub fn write(&self, folder: &Path, seed: u64, count: u64) -> Result<(), Failure> {
         let (seed, count) = (seed.to_string(), count.to_string());
         let arguments = self.arguments(&["write", "--seed", &seed, "--count", &count], folder);
         command(&self.program, &arguments).env("PYTHONDONTWRITEBYTECODE", "1").run()
     }
 
-    /// Has it read the files of a manifest with `count` entries; what it finds wrong goes into the
-    /// report.
+    /// Lets it read the files of a manifest with `count` entries. The differences it finds are
+    /// added to the report.
     pub fn read(&self, folder: &Path, count: u64, report: &mut Report) -> Result<(), Failure> {
         let arguments = self.arguments(&["read"], folder);
         let step = command(&self.program, &arguments).env("PYTHONDONTWRITEBYTECODE", "1");
-        // 1 says that it read them and found something.
+        // 1 means that it read them and found differences.
         let output = step.output(&[0, 1])?;
         let unreadable = |line: &str| {
-            Failure::new(format!("{} printed a line nobody understands: {line:?}", self.readers()))
+            Failure::new(format!("{} printed a line that cannot be parsed: {line:?}", self.readers()))
         };
         let mut lines: Vec<Value> = Vec::new();
         for line in output.lines() {

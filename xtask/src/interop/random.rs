@@ -1,4 +1,4 @@
-//! Seeded random choices, for files of our own making.
+//! Seeded random choices, for generated files.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ impl Random {
         self.0.u32(..100) < percent
     }
 
-    /// Number of one of the weights.
+    /// The index of one of the weights.
     pub fn weighted(&mut self, weights: &[u32]) -> usize {
         let mut at = self.0.u32(0..weights.iter().sum::<u32>());
         for (number, &weight) in weights.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// A number like those people measure: small ones often, fractions, both signs.
+    /// A number like a measurement: often small, with fractions and both signs.
     pub fn number(&mut self) -> f64 {
         let size = self.choose(&[1.0, 100.0, 1e6]);
         (self.0.f64() - 0.5) * size
@@ -50,7 +50,7 @@ impl Random {
         bytes
     }
 
-    /// That many of these bytes.
+    /// This many of these bytes.
     pub fn letters(&mut self, alphabet: &[u8], size: usize) -> Vec<u8> {
         (0..size).map(|_| self.choose(alphabet)).collect()
     }
@@ -59,14 +59,14 @@ impl Random {
         self.0.shuffle(values);
     }
 
-    /// Bytes that may hold one of the format's magic words, anywhere and many times over.
+    /// Bytes that may contain one of the format's magic words, anywhere and repeatedly.
     pub fn payload(&mut self, size: usize, magics: &[&[u8]]) -> Vec<u8> {
         let magic = self.choose(magics);
         match self.weighted(&[35, 15, 15, 35]) {
             0 => self.bytes(size),
             1 => self.letters(b"acgt \n\0", size),
             2 => {
-                // Back to back, from the first byte or off the grid.
+                // Back to back, from the first byte or unaligned.
                 let shift = self.choose(&[0, 0, 1, 2, 3]);
                 let begin = vec![b'.'; shift];
                 begin.into_iter().chain(magic.iter().copied().cycle()).take(size).collect()
@@ -85,7 +85,7 @@ impl Random {
         }
     }
 
-    /// Mostly small, now and then none, now and then more than two GRAIL chunks.
+    /// Mostly small, sometimes empty, sometimes more than two GRAIL chunks.
     pub fn size(&mut self, record_count: usize) -> usize {
         match record_count {
             1001.. => self.between(0..=12),

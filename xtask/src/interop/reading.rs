@@ -1,4 +1,4 @@
-//! What holds for every format: the file is recognised, and scan, stream and reader give the same
+//! Checks for every format: the file is recognised, and scan, stream and reader return the same
 //! records at the same positions.
 
 use super::manifest::Digest;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file as a scan sees it.
+/// The result of scanning a file.
 #[derive(Debug, Default)]
 pub struct Scanned {
     pub records: Vec<Digest>,
@@ -20,7 +20,8 @@ pub struct Scanned {
     pub contents: Vec<Content>,
 }
 
-/// Scans an input to its end. Damage and notices are differences: the originals wrote sound files.
+/// Scans an input to its end. Damage and notices are differences, because the originals wrote sound
+/// files.
 pub fn scan(input: RecordFile, options: &OpenOptions, report: &mut Report) -> Result<Scanned> {
     let mut scan = input.scan(options)?;
     let mut scanned = Scanned::default();
@@ -39,8 +40,8 @@ pub fn scan(input: RecordFile, options: &OpenOptions, report: &mut Report) -> Re
     }
 }
 
-/// Reads a file in every way that all formats have and compares records and positions, where the
-/// manifest has them. Gives the scan and the reader, for what else the format has.
+/// Reads a file in every way that all formats support and compares records and positions, if the
+/// manifest has them. Returns the scan and the reader, for checks specific to the format.
 pub fn check_records(
     path: &Path,
     format: &str,
@@ -56,7 +57,7 @@ pub fn check_records(
     let positions = positions.unwrap_or(&scanned.positions);
     report.compare_lists("scan: positions", positions, &scanned.positions);
 
-    // An empty stream has no name to go by.
+    // An empty stream has no name to detect its format from.
     let named = OpenOptions::default().with_format(anyrec::format::named(format)?);
     let name = path.to_string_lossy();
     let file = File::open(path).map_err(|error| Error::io("cannot open", error).in_file(name.as_ref()))?;
@@ -95,7 +96,7 @@ fn check_reader(
     }
     report.compare_lists(format_args!("{access:?} reader: records"), records, &found);
     report.compare_lists(format_args!("{access:?} reader: positions"), positions, &found_positions);
-    // Backwards, so that order asked for and order in the file differ.
+    // Backwards, so that the requested order differs from the order in the file.
     let backwards: Vec<u64> = (0..count).rev().collect();
     let batch = anyrec::read_batch(reader, &backwards)?;
     let mut found: Vec<Digest> = batch.iter().map(Digest::of).collect();

@@ -1,12 +1,12 @@
-//! Differences met in one direction of the exchange.
+//! Differences found in one direction of the exchange.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 
-/// How many differences are shown; a run that goes wrong has thousands.
+/// The maximum number of differences shown; a failing run has thousands.
 const SHOWN: usize = 10;
 
-/// The longest value shown, in characters.
+/// The maximum length of a value shown, in characters.
 const LONGEST: usize = 200;
 
 /// What was compared so far, and what differed.
@@ -20,19 +20,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// What follows is about that file.
+    /// Sets the file that the following differences are about.
     pub fn begin(&mut self, file: &str) {
         self.files += 1;
         file.clone_into(&mut self.file);
     }
 
-    /// Puts a difference down, about the file at hand.
+    /// Records a difference in the current file.
     pub fn differ(&mut self, what: impl Display, expected: impl Debug, found: impl Debug) {
         let file = self.file.clone();
         self.differ_in(&file, what, expected, found);
     }
 
-    /// Puts a difference down, about that file. Values are shown escaped, as they come from files.
+    /// Records a difference in this file. Values are shown escaped, because they come from files.
     pub fn differ_in(&mut self, file: &str, what: impl Display, expected: impl Debug, found: impl Debug) {
         self.differences += 1;
         self.failed.insert(file.to_owned());
@@ -62,7 +62,8 @@ impl Report {
         }
     }
 
-    /// Compares item by item, and names the first that differs only: after a shift all do.
+    /// Compares item by item and reports only the first difference: after a shift, all items
+    /// differ.
     pub fn compare_lists<T: PartialEq + Debug>(&mut self, what: impl Display, expected: &[T], found: &[T]) {
         if expected.len() != found.len() {
             self.differ(format!("{what}: count"), expected.len(), found.len());
@@ -73,14 +74,14 @@ impl Report {
         }
     }
 
-    /// Makes a difference of an error.
+    /// Records an error as a difference.
     pub fn attempt(&mut self, what: impl Display, outcome: anyrec::Result<()>) {
         if let Err(error) = outcome {
             self.differ(what, "no error", error.to_string());
         }
     }
 
-    /// Takes in what another report says, about other files.
+    /// Adds the differences of another report, about other files.
     pub fn join(&mut self, other: Report) {
         self.files += other.files;
         self.failed.extend(other.failed);
@@ -93,7 +94,7 @@ impl Report {
         self.files
     }
 
-    /// Files with a difference; files that the peer alone names count too.
+    /// The number of files with a difference, including files that only the peer names.
     pub fn failed(&self) -> u64 {
         self.failed.len() as u64
     }
@@ -102,7 +103,7 @@ impl Report {
         self.differences
     }
 
-    /// The first differences, a line each.
+    /// The first differences, one per line.
     pub fn shown(&self) -> &[String] {
         &self.shown
     }

@@ -1,47 +1,47 @@
-//! Sets the peers up below `target/interop/`: two Python environments and a Go program.
+//! Installs the peers below `target/interop/`: two Python environments and a Go program.
 //!
-//! What is there already and was made for the same requirements is taken as it is, so that only
-//! the first run fetches anything.
+//! What was already installed for the same requirements is reused, so that only the first run
+//! downloads anything.
 
 use crate::run::{Failure, cargo, command, is_there, output_of, root};
 use std::path::{Path, PathBuf};
 
-/// Debian's packages: torch and its friends for the IDX peer, and the data set.
+/// Debian's packages: torch and its dependencies for the IDX peer, and the dataset.
 const PACKAGES: [&str; 5] =
     ["python3-venv", "python3-torch", "python3-pil", "python3-requests", "dataset-fashion-mnist"];
 
 /// The system's own Python, whose torch the IDX peer uses.
 pub const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
-/// The one Python that mxnet 1.9.1 is run with.
+/// The only Python version that mxnet 1.9.1 runs with.
 const MXNET_PYTHON: &str = "3.11";
 
-/// Where everything of the exchange lies.
+/// The folder of the exchange.
 pub fn folder() -> PathBuf {
     root().join("target/interop")
 }
 
-/// Installs the Debian packages that are missing, which takes root.
+/// Installs the missing Debian packages, which requires root.
 pub fn packages() -> Result<(), Failure> {
     install(&PACKAGES)
 }
 
-/// Installs nasm, with which the JPEG code gets its assembly on x86. Without it that code is built
-/// all the same, and slower: no reason to stop.
+/// Installs nasm, which assembles the JPEG code on x86. Without it, that code is still built, but
+/// slower, so this is not a reason to stop.
 pub fn nasm() {
     if !cfg!(any(target_arch = "x86", target_arch = "x86_64")) || is_there("nasm", "-v") {
         return;
     }
-    // Cargo does not see that nasm is there now: what was built without has to go.
+    // Cargo does not notice that nasm was installed, so what was built without it must be removed.
     let built = install(&["nasm"])
         .and_then(|()| cargo(&["clean", "--package", "mozjpeg-sys"]))
         .and_then(|()| cargo(&["clean", "--release", "--package", "mozjpeg-sys"]));
     if let Err(failure) = built {
-        eprintln!("xtask: JPEG will be slower, for want of nasm: {failure}");
+        eprintln!("xtask: JPEG will be slower without nasm: {failure}");
     }
 }
 
-/// Installs those of the given Debian packages that are missing, which takes root.
+/// Installs the given Debian packages that are missing, which requires root.
 pub fn install(wanted: &[&str]) -> Result<(), Failure> {
     let is_installed = |package: &&str| {
         output_of("dpkg-query", &["--show", "--showformat=${db:Status-Abbrev}", package])
@@ -63,7 +63,7 @@ pub fn install(wanted: &[&str]) -> Result<(), Failure> {
     command("apt-get", &arguments).env("DEBIAN_FRONTEND", "noninteractive").run()
 }
 
-/// The Python that has mxnet.
+/// The Python with mxnet.
 pub fn mxnet_python() -> Result<PathBuf, Failure> {
     let show_version = "import sys; print('%d.%d' % sys.version_info[:2])";
     let fits = |python: &&str| output_of(python, &["-c", show_version]).as_deref() == Some(MXNET_PYTHON);
@@ -73,13 +73,13 @@ pub fn mxnet_python() -> Result<PathBuf, Failure> {
     interop_environment("mxnet", python, &[], &[])
 }
 
-/// The Python that has idx2numpy and torchvision.
+/// The Python with idx2numpy and torchvision.
 pub fn idx_python() -> Result<PathBuf, Failure> {
-    // Without --no-deps pip would fetch another torch, a hundred times as large.
+    // Without --no-deps, pip would install another torch, a hundred times as large.
     interop_environment("idx", SYSTEM_PYTHON, &["--system-site-packages"], &["--no-deps"])
 }
 
-/// A virtual environment with what `interop/requirements-NAME.txt` lists; gives its Python.
+/// A virtual environment with the packages of `interop/requirements-NAME.txt`. Returns its Python.
 fn interop_environment(
     name: &str,
     python: &str,
@@ -90,7 +90,7 @@ fn interop_environment(
     environment(&folder().join(format!("python-{name}")), &requirements, python, venv_options, pip_options)
 }
 
-/// A virtual environment at `place` with what a file of requirements lists; gives its Python.
+/// A virtual environment at `place` with the packages of a requirements file. Returns its Python.
 pub fn environment(
     place: &Path,
     requirements: &Path,
@@ -101,7 +101,7 @@ pub fn environment(
     let wanted = std::fs::read_to_string(requirements)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", requirements.display())))?;
     let inside = place.join("bin/python");
-    // Written last: an environment without it was not finished.
+    // Written last: an environment without it is incomplete.
     let stamp = place.join("requirements.txt");
     let is_ready = std::fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == wanted);
     if is_ready && is_there(&inside, "--version") {
@@ -122,7 +122,7 @@ pub fn environment(
     Ok(inside)
 }
 
-/// The GRAIL peer. Go itself knows whether there is anything to build.
+/// The GRAIL peer. Go itself decides whether there is anything to build.
 pub fn grail_peer() -> Result<PathBuf, Failure> {
     let go =
         ["go", "/usr/local/go/bin/go"].into_iter().find(|go| is_there(go, "version")).ok_or_else(|| {
@@ -134,7 +134,7 @@ pub fn grail_peer() -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// The file of Debian's data set with that name.
+/// The file of Debian's dataset with this name.
 pub fn fashion_mnist(name: &str) -> PathBuf {
     Path::new("/usr/share/datasets/fashion-mnist").join(name)
 }

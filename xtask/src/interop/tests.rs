@@ -1,5 +1,5 @@
-//! The exchange with ourselves: what our writers write, our side of the check accepts; and it
-//! notices whenever a manifest says something else.
+//! The exchange with ourselves: our side of the check must accept what our writers write, and must
+//! notice any change in a manifest.
 
 use super::random::Random;
 use super::report::Report;
@@ -11,8 +11,8 @@ use std::path::Path;
 
 const FILES: u64 = 30;
 
-/// What may change without a difference: `kind` says what to check, and two ways of sharing out
-/// may give the same records.
+/// Fields that may change without a difference: `kind` selects what to check, and two ways of
+/// distributing records may give the same records.
 const NOT_COMPARED: [&str; 5] = [".kind", ".shards.n", ".shards.start", ".shards.limit", ".shards.indexed"];
 
 fn exchange_with_ourselves<X: Exchange>() {
@@ -38,7 +38,7 @@ fn exchange_with_ourselves<X: Exchange>() {
     assert!(fields.len() > 5, "{fields:?}");
 }
 
-/// Changes one value of each field, wherever it stands in lists, and wants it noticed.
+/// Changes one value of each field, wherever it occurs in lists, and expects it to be noticed.
 fn tamper_with_every_field<X: Exchange>(
     folder: &Path,
     entry: &X::Entry,
@@ -53,7 +53,7 @@ fn tamper_with_every_field<X: Exchange>(
         let mut tampered = sound.clone();
         tamper(tampered.pointer_mut(place).unwrap());
         *fields.entry(field).or_default() += 1;
-        // What cannot even be understood is noticed all the same.
+        // A manifest that cannot be parsed is noticed too.
         if let Ok(tampered) = serde_json::from_value::<X::Entry>(tampered) {
             let report = read_theirs::<X>(folder, &[tampered]);
             assert!(report.differences() > 0, "{}: {place} was changed", X::file(entry));
@@ -61,7 +61,7 @@ fn tamper_with_every_field<X: Exchange>(
     }
 }
 
-/// The values of each field; fields within lists are the same one for all items.
+/// The values of each field; a field within a list is the same field for all items.
 fn collect_leaves(value: &Value, pointer: &str, field: &str, places: &mut BTreeMap<String, Vec<String>>) {
     match value {
         Value::Null => {}

@@ -1,4 +1,4 @@
-//! `anyrec cat`: raw records to stdout.
+//! `anyrec cat`: write raw records to stdout.
 
 use crate::arguments::Reading;
 use crate::output::Outcome;
@@ -11,10 +11,10 @@ use clap::Args;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
-/// Write records' raw bytes to stdout
+/// Write the raw bytes of records to stdout
 ///
-/// Ranges are numbers (7, -1 for the last), half-open ranges (0..10, 5.., ..) or, with --key,
-/// keys of an MXNet index file.
+/// RANGE is a record number (7, or -1 for the last record) or a half-open range (0..10, 5.., ..).
+/// With --key, records are selected by the keys of an MXNet index file.
 #[derive(Debug, Args)]
 pub struct Cat {
     /// A file, directory, glob pattern, or - for standard input
@@ -29,10 +29,10 @@ pub struct Cat {
     /// Write this after every record (\n, \t and \0 are understood)
     #[arg(long, value_name = "TEXT", default_value = "")]
     separator: String,
-    /// MXNet image records: the payload without its header
+    /// MXNet image records: write the payload without its header
     #[arg(long)]
     strip_header: bool,
-    /// Send binary data to a terminal all the same
+    /// Write binary data even if stdout is a terminal
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -51,9 +51,7 @@ impl Cat {
         let everything = self.ranges.is_empty() && self.key.is_empty();
         if everything || super::is_stdin(&self.path) {
             if !everything {
-                bail!(
-                    "a stream is written from its first record to its last: save it to a file to pick records"
-                );
+                bail!("a stream can only be written as a whole: save it to a file to select records");
             }
             for path in super::expand(std::slice::from_ref(&self.path))? {
                 let input = super::open(&path, &options)?;
@@ -87,7 +85,8 @@ impl Cat {
     }
 }
 
-/// The number of the record with a key: as a whole number if it is one, else as text.
+/// The number of the record with a key, which is a whole number if it parses as one and text
+/// otherwise.
 fn find_key(dataset: &Dataset, text: &str) -> Result<u64> {
     let as_text = Key::Text(text.into());
     let candidates = text.parse().ok().map(Key::Int).into_iter().chain([as_text]);
@@ -116,7 +115,7 @@ impl Output {
         };
         if self.refuse_binary && !printable(record) {
             bail!(
-                "the record is binary and would garble the terminal: send it to a file or a pipe, or use --force"
+                "the record is binary and would garble the terminal: redirect it to a file or a pipe, or use --force"
             );
         }
         self.out.write_all(record)?;

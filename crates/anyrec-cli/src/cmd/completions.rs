@@ -9,7 +9,7 @@ use std::io::Write;
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// The shell
+    /// The shell to complete for
     shell: clap_complete::Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `anyrec convert`: any format to any other.
+//! `anyrec convert`: convert between formats.
 
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell, tell_notices};
@@ -13,11 +13,11 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Convert files of any format to any other
+/// Convert files from any format to any other
 ///
-/// The output's format is that of its name, unless --to says otherwise. Several inputs are joined
-/// in the order given. Keys and labels go along where the output has a place for them; what has
-/// none is told.
+/// The output's format is inferred from its name unless --to is given. Several inputs are joined in
+/// the given order. Keys and labels are kept if the output format can store them; what it cannot
+/// store is reported.
 #[derive(Debug, Args)]
 pub struct Convert {
     /// Files, directories, glob patterns, or - for standard input
@@ -28,19 +28,19 @@ pub struct Convert {
     output: PathBuf,
     #[command(flatten)]
     writing: Writing,
-    /// Cut the output into N files of equal numbers of records
+    /// Split the output into N files with equal numbers of records
     #[arg(long, value_name = "N", conflicts_with = "shard_size")]
     shards: Option<u64>,
-    /// Cut the output into files of at most this many bytes of records (512M, 2G, ...)
+    /// Split the output into files of at most this many bytes of records (512M, 2G, ...)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     shard_size: Option<u64>,
-    /// Leave damage out instead of stopping at it
+    /// Skip damage instead of stopping at it
     #[arg(long)]
     skip_damage: bool,
     /// MXNet image records: write the payload without its header
     #[arg(long)]
     strip_header: bool,
-    /// IDX: the file of labels that goes with the images, to read or to write
+    /// IDX: the label file that belongs to the images, to read or to write
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
     /// IDX: element type of the label file to write (default uint8)
@@ -68,13 +68,13 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// The output's format: the one named, else by the output's name.
+    /// The output's format: the one given, or the one inferred from the output's name.
     pub fn format(&self, output: &Path) -> Result<&'static dyn Format> {
         match &self.to {
             Some(id) => Ok(format::named(id)?),
             None => format::by_name(output).with_context(|| {
                 format!(
-                    "cannot infer a format from the name {}: say --to {}",
+                    "cannot infer a format from the name {}: use --to {}",
                     super::show(output),
                     format::known()
                 )
@@ -82,9 +82,9 @@ impl Writing {
         }
     }
 
-    /// Puts these words into the library's options.
+    /// Applies these arguments to the library's options.
     pub fn apply(&self, to: &'static dyn Format, options: &mut ConvertOptions) -> Result<()> {
-        // What encrypts an output is what decrypts an input.
+        // The key that decrypts the inputs also encrypts the output.
         options.write = to.options_for(&options.open);
         options.write.overwrite = self.force;
         Ok(self.settings.apply(&mut options.write, to)?)
@@ -105,8 +105,8 @@ impl Convert {
             _ => Shards::One,
         };
         if let Some(pairs) = self.pairs {
-            // A label file is written beside an output that has its labels there, made of labelled records;
-            // read otherwise.
+            // If the output keeps its labels in a file beside it and the records are labelled, the
+            // label file is written. Otherwise it is read.
             if to.capabilities().labels == Labels::Beside && self.strip_header {
                 options.label_output = Some(pairs);
             } else {
@@ -134,7 +134,7 @@ pub fn run(
     Ok(anyrec::convert::convert(inputs, output, to, options, &mut |done| progress.at(done))?)
 }
 
-/// Says what was written.
+/// Reports what was written.
 pub fn report(conversion: &Conversion, as_json: bool) -> Result<Outcome> {
     let mut out = match conversion.outputs.first() {
         Some((path, _)) => Out::about(path),
@@ -168,7 +168,7 @@ pub fn report(conversion: &Conversion, as_json: bool) -> Result<Outcome> {
     Ok(if conversion.skipped.is_empty() { Outcome::Sound } else { Outcome::Damage })
 }
 
-/// `512M`, `2G`, `1000000`: binary units.
+/// Parses `512M`, `2G`, `1000000`. Units are binary.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {

@@ -1,4 +1,4 @@
-//! `anyrec finish`: the rest of a replacement that was interrupted.
+//! `anyrec finish`: complete an interrupted replacement.
 
 use crate::output::{Out, Outcome};
 use crate::term;
@@ -6,11 +6,11 @@ use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Put files in place whose replacement was interrupted
+/// Complete an interrupted replacement of files
 ///
-/// Files that belong together (a .rec and its .idx, the files a conversion was cut into) are complete
-/// before the first gets its name. If the process is killed while they get their names, this gives
-/// the rest of them theirs. Any one of the files will do.
+/// Files that belong together (a .rec and its .idx, the shards of a conversion) are published only
+/// when all of them are complete. If the process is killed while it publishes them, this command
+/// publishes the rest. Any one of the files identifies the set.
 #[derive(Debug, Args)]
 pub struct Finish {
     /// One of the files
@@ -21,7 +21,7 @@ pub struct Finish {
 impl Finish {
     pub fn run(self) -> Result<Outcome> {
         let done = anyrec::io::finish_interrupted(&self.path)?;
-        let what = if done { "the new files are in place" } else { "nothing was left to do" };
+        let what = if done { "the new files are in place" } else { "nothing to do" };
         let mut out = Out::new();
         out.line(format!("{}done{}   {}: {what}", term::GREEN, term::RESET, super::show(&self.path)))?;
         out.finish()?;

@@ -1,4 +1,4 @@
-//! `anyrec index`: MXNet's `.idx`, or our table for formats that have no index file.
+//! `anyrec index`: write MXNet's `.idx`, or a table for formats that have no index file.
 
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell};
@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 /// Write a file's index
 ///
-/// MXNet: the .idx file, keyed by the ids of the image headers where every record has one and all
-/// differ, by record number otherwise. Other formats: a table (NAME.anyrec-table) with which
-/// records are found without a scan.
+/// MXNet: the .idx file, keyed by the ids in the image headers if every record has one and all
+/// differ, by record number otherwise. Other formats: a table (NAME.anyrec-table), which locates
+/// records without a scan.
 #[derive(Debug, Args)]
 pub struct Index {
     /// The data file
@@ -26,7 +26,7 @@ pub struct Index {
     /// MXNet: write a table instead of an index file
     #[arg(long, conflicts_with = "output")]
     table: bool,
-    /// Replace an index file that exists
+    /// Replace an existing index file
     #[arg(long)]
     force: bool,
     /// Index the intact records of a damaged file

@@ -1,4 +1,4 @@
-//! `anyrec info`: what a file is and what is in it.
+//! `anyrec info`: describe a file and its contents.
 
 use super::ls::label_json;
 use super::unpack::faces;
@@ -15,28 +15,28 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Say what files are and what is in them
+/// Describe files and their contents
 ///
-/// Format and version, records, sizes, checksums, header, trailer, shape, labels, index. Reads
-/// the whole file once, without computing checksums: `anyrec verify` does that.
+/// Shows format and version, records, sizes, checksums, header, trailer, shape, labels and index.
+/// Reads the whole file once without computing checksums; `anyrec verify` computes them.
 #[derive(Debug, Args)]
 pub struct Info {
     /// Files, directories, glob patterns, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// One JSON object a file
+    /// One JSON object per file
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     reading: Reading,
 }
 
-/// Different labels counted one by one; a file with more has regression targets, not classes.
+/// The most distinct labels that are counted; a file with more has regression targets, not classes.
 const CLASSES: usize = 1_000_000;
-/// Exact sizes kept for the median; beyond that every n-th is enough.
+/// The most sizes kept for an exact median; beyond that, every n-th size is enough.
 const SAMPLED_SIZES: usize = 1 << 20;
 
-/// What the metadata says, in JSON's words.
+/// The metadata as JSON.
 #[derive(Debug, Default)]
 pub struct Description {
     pub header: Value,
@@ -79,7 +79,7 @@ fn header_json(value: &HeaderValue) -> Value {
     }
 }
 
-/// What one pass over a file gathers.
+/// What one pass over a file collects.
 #[derive(Default)]
 struct Gathered {
     sizes: Sizes,
@@ -120,7 +120,8 @@ impl Gathered {
             None => drop(self.kinds.insert(kind.to_owned(), 1)),
         }
         if payload.is_empty() && tags.header_length > 0 {
-            // Labels alone describe other records (InsightFace's ranges of keys), not this one.
+            // A record that holds only labels describes other records (InsightFace's ranges of
+            // keys), not this one.
             return;
         }
         let (first, width) = match &tags.label {
@@ -146,7 +147,7 @@ impl Gathered {
         all
     }
 
-    /// Of sizes that were sorted.
+    /// The sizes must be sorted.
     fn median(&self) -> u64 {
         self.sampled.get(self.sampled.len() / 2).copied().unwrap_or(0)
     }
@@ -167,7 +168,7 @@ impl Info {
         for path in super::expand_all(&self.paths, &mut outcome) {
             let subject = match Subject::read(&path, &options) {
                 Ok(subject) => subject,
-                // The other files are worth knowing about all the same.
+                // Continue with the other files.
                 Err(error) => {
                     outcome = outcome.max(tell_error(&error));
                     continue;
@@ -191,10 +192,10 @@ impl Info {
     }
 }
 
-/// All there is to say about a file.
+/// Everything known about a file.
 struct Subject {
     name: String,
-    /// The same for scripts.
+    /// The same as JSON.
     path: Value,
     format: &'static dyn Format,
     version: &'static str,
@@ -257,7 +258,7 @@ fn gather(input: RecordFile, options: &OpenOptions) -> Result<Gathered> {
     }
 }
 
-/// What stands beside a file, in words.
+/// Describes the companions of a file.
 #[derive(Debug, Default)]
 struct Companions {
     index: Option<String>,
@@ -418,7 +419,7 @@ fn print(out: &mut Out, subject: &Subject) -> Result<()> {
     }
     if !gathered.damage.is_empty() {
         let places = term::plural(gathered.damage.len() as u64, "place");
-        let told = format!("{}in {places}{}: `anyrec verify` tells more", term::RED, term::RESET);
+        let told = format!("{}in {places}{}: run `anyrec verify` for details", term::RED, term::RESET);
         row("damage", told)?;
     }
     Ok(())

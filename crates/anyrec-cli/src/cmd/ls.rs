@@ -1,4 +1,4 @@
-//! `anyrec ls`: one row a record.
+//! `anyrec ls`: one row per record.
 
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell};
@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// List records, one row each
 ///
-/// number, byte offset (and item within the frame), size, key, id, label, and what the payload
-/// looks like. Damage is told on stderr where it is met, and the rest is listed all the same.
+/// The columns are number, byte offset (and item within the frame), size, key, id, label, and the
+/// kind of payload. Damage is reported on stderr where it is found, and the listing continues.
 #[derive(Debug, Args)]
 pub struct Ls {
     /// A file, directory, glob pattern, or - for standard input
@@ -27,7 +27,7 @@ pub struct Ls {
     /// Add every record's SHA-256
     #[arg(long)]
     sha256: bool,
-    /// One JSON object a record
+    /// One JSON object per record
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ struct Row {
 /// The columns shown.
 #[derive(Clone, Copy)]
 struct Columns {
-    /// Key, id and label: only where the format has them.
+    /// Key, id and label, which not every format has.
     with_tags: bool,
 }
 
@@ -67,9 +67,7 @@ impl Ls {
         let mut out = Out::new();
         let outcome = match self.range {
             Some(range) if super::is_stdin(&self.path) && range != RecordRange::ALL => {
-                bail!(
-                    "a stream is listed from its first record to its last: save it to a file to pick records"
-                )
+                bail!("a stream can only be listed as a whole: save it to a file to select records")
             }
             Some(range) if range != RecordRange::ALL => self.list_range(&mut out, range)?,
             _ => self.list_all(&mut out)?,
@@ -78,7 +76,7 @@ impl Ls {
         Ok(outcome)
     }
 
-    /// Everything, by a scan: needs no index, passes over damage.
+    /// Lists all records with a scan, which needs no index and continues past damage.
     fn list_all(&self, out: &mut Out) -> Result<Outcome> {
         let mut options = self.reading.options()?;
         options.skip_damage = true;
@@ -91,7 +89,7 @@ impl Ls {
             let (name, format) = (input.name().to_owned(), input.format());
             let shown = match columns {
                 Some(shown) => shown,
-                // Files may differ: only one alone can say what it has none of.
+                // Files may differ, so columns are dropped only for a single file.
                 None => self.begin(out, files.len() > 1 || has_tags(format))?,
             };
             columns = Some(shown);
@@ -152,7 +150,7 @@ impl Ls {
         }
     }
 
-    /// Prints the heading, and says which columns there are.
+    /// Prints the heading and returns the columns.
     fn begin(&self, out: &mut Out, with_tags: bool) -> Result<Columns> {
         let columns = Columns { with_tags };
         if !self.json {
@@ -210,7 +208,7 @@ impl Ls {
     }
 }
 
-/// A key: a number where JSON's readers can hold it exactly, else text.
+/// A key as a number if JSON parsers can represent it exactly, else as text.
 fn key_json(key: &Key) -> Value {
     match key {
         Key::Int(number) => match (i64::try_from(*number), u64::try_from(*number)) {
@@ -222,7 +220,7 @@ fn key_json(key: &Key) -> Value {
     }
 }
 
-/// A label: a number or a list of numbers. JSON has no infinities: they are text.
+/// A label as a number or a list of numbers. JSON has no infinities, so they are text.
 pub fn label_json(label: &Label) -> Value {
     let number = |number: f64| {
         serde_json::Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)

@@ -1,4 +1,4 @@
-//! `anyrec man`: manual pages.
+//! `anyrec man`: print the manual pages.
 
 use crate::arguments::Arguments;
 use crate::output::Outcome;
@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Print the manual page, or write one page a command into a folder
+/// Print the manual page, or write one page per command into a folder
 #[derive(Debug, Args)]
 pub struct Man {
     /// Write anyrec.1, anyrec-ls.1, ... into this folder
@@ -21,7 +21,7 @@ impl Man {
         match self.output {
             Some(folder) => {
                 std::fs::create_dir_all(&folder)
-                    .with_context(|| format!("cannot make {}", super::show(&folder)))?;
+                    .with_context(|| format!("cannot create {}", super::show(&folder)))?;
                 clap_mangen::generate_to(command, &folder)?;
             }
             None => {

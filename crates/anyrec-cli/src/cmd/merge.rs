@@ -1,4 +1,4 @@
-//! `anyrec merge`: several files to one.
+//! `anyrec merge`: join several files into one.
 
 use super::convert::{Writing, report, run};
 use crate::arguments::Reading;
@@ -8,9 +8,9 @@ use anyrec::convert::ConvertOptions;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Join files in the order given
+/// Join files in the given order
 ///
-/// The output's format is that of its name, else the inputs'.
+/// The output's format is inferred from its name, or else is that of the inputs.
 #[derive(Debug, Args)]
 pub struct Merge {
     /// Files, directories or glob patterns
@@ -19,7 +19,7 @@ pub struct Merge {
     /// The file to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Leave damage out instead of stopping at it
+    /// Skip damage instead of stopping at it
     #[arg(long)]
     skip_damage: bool,
     /// One JSON object

@@ -1,4 +1,4 @@
-//! The commands, one file each, and the little they share.
+//! The commands, one file each, and the helpers they share.
 
 pub mod cat;
 pub mod completions;
@@ -27,7 +27,7 @@ use anyrec::format::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Runs the command that was asked for.
+/// Runs the requested command.
 pub fn run(arguments: Arguments) -> Result<Outcome> {
     match arguments.color.as_str() {
         "always" => anstream::ColorChoice::Always,
@@ -56,12 +56,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
     }
 }
 
-/// Whether a path means standard input.
+/// Whether a path stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The files that paths, directories and patterns stand for; `-` stays.
+/// Expands directories and glob patterns into files. `-` is kept.
 pub fn expand(paths: &[PathBuf]) -> anyrec::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -74,7 +74,8 @@ pub fn expand(paths: &[PathBuf]) -> anyrec::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// [`expand`], path by path: what cannot be expanded is told, and the rest goes on.
+/// Like [`expand`], path by path. A path that cannot be expanded is reported, and the rest
+/// continue.
 pub fn expand_all(paths: &[PathBuf], outcome: &mut Outcome) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in paths {
@@ -86,7 +87,7 @@ pub fn expand_all(paths: &[PathBuf], outcome: &mut Outcome) -> Vec<PathBuf> {
     files
 }
 
-/// What standard input is called in messages.
+/// The name of standard input in messages.
 pub const STDIN: &str = "stdin";
 
 /// Opens a file, or standard input for `-`.
@@ -98,7 +99,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<RecordFile> {
     }
 }
 
-/// A path for people.
+/// A path as printable text.
 pub fn show(path: &Path) -> String {
     term::escape(path.as_os_str().as_bytes())
 }

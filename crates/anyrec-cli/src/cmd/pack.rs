@@ -1,4 +1,4 @@
-//! `anyrec pack`: a folder into one file.
+//! `anyrec pack`: pack a folder into one file.
 
 use crate::output::{Out, Outcome, tell_notices};
 use crate::progress::Progress;
@@ -11,11 +11,11 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Pack a folder with all that is in it into one file
+/// Pack a folder and everything in it into one file
 ///
-/// The file is an FFRecord packed folder, byte for byte as FFRecord's own pack_folder makes it:
-/// one record a file, and the tree of names as the last record. Links are followed, empty folders
-/// are kept. `anyrec unpack` makes the folder again.
+/// The file is an FFRecord packed folder, byte for byte as FFRecord's own pack_folder writes it:
+/// one record per file, and the tree of names as the last record. Links are followed and empty
+/// folders are kept. `anyrec unpack` restores the folder.
 #[derive(Debug, Args)]
 pub struct Pack {
     /// The folder
@@ -38,7 +38,7 @@ impl Pack {
             format::by_name(&self.output).filter(|format| format.id() != ffrecord::FORMAT.id())
         {
             return Err(Error::invalid(format!(
-                "folders are packed into FFRecord files, and the name is that of {}",
+                "folders can only be packed into FFRecord files, but the name implies {}",
                 other.name()
             ))
             .in_file(super::show(&self.output))
@@ -53,7 +53,7 @@ impl Pack {
         let progress = Progress::new("pack", folder_size(&self.folder)?);
         let written = pack_folder(&self.folder, &self.output, &options, &mut |done| progress.at(done))?;
         drop(progress);
-        // The last record is the tree.
+        // The last record is the tree, not a file.
         let files = written.records.saturating_sub(1);
         let mut out = Out::about(&self.output);
         if self.json {

@@ -1,4 +1,4 @@
-//! `anyrec repair`: a new file with every intact record.
+//! `anyrec repair`: write every intact record to a new file.
 
 use crate::arguments::Reading;
 use crate::cmd::verify::{damage_json, to_json};
@@ -11,10 +11,10 @@ use anyrec::{RepairOptions, Report};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Write every intact record to a new file, and say what was lost
+/// Write every intact record to a new file and report what was lost
 ///
-/// The input is only read. The result verifies clean. Exit code 0: nothing was lost; 1: the
-/// output is whole, and the ledger lists what is missing from it.
+/// The input is only read. The result verifies clean. Exit code 0: nothing was lost; 1: the output
+/// is complete, and the ledger lists what it is missing.
 #[derive(Debug, Args)]
 pub struct Repair {
     /// The damaged file
@@ -26,7 +26,7 @@ pub struct Repair {
     /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
-    /// FFRecord packed folders: rewrite the tree for the files that are left
+    /// FFRecord packed folders: rewrite the tree for the remaining files
     #[arg(long)]
     rebuild_tree: bool,
     /// One JSON object
@@ -81,14 +81,14 @@ impl Repair {
     }
 }
 
-/// A stretch of damage in words.
+/// Describes a range of damage.
 pub fn describe(damage: &Damage) -> String {
     let after = term::plural(damage.record, "record");
     let reason = term::escape(damage.reason.as_bytes());
     format!("bytes {}..{} after {after}: {reason}", damage.begin, damage.end)
 }
 
-/// Where every byte of a file went.
+/// Accounts for every byte of a file.
 pub fn sum(report: &Report) -> String {
     let Report { record_bytes, metadata_bytes, damage_bytes, bytes, .. } = report;
     format!(

@@ -1,4 +1,4 @@
-//! `anyrec shuffle`: the same records in another order.
+//! `anyrec shuffle`: write the same records in another order.
 
 use super::convert::{Writing, report};
 use crate::arguments::Reading;
@@ -11,10 +11,10 @@ use anyrec::loader::Permutation;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Write the records in a random order that a seed decides
+/// Write the records in a random order determined by a seed
 ///
-/// Every record exactly once, in bounded memory: the order is computed, not stored. The same seed
-/// and number of records give the same order on every machine.
+/// Writes every record exactly once, in bounded memory: the order is computed, not stored. The same
+/// seed and number of records give the same order on every machine.
 #[derive(Debug, Args)]
 pub struct Shuffle {
     /// Files, directories or glob patterns, shuffled as one
@@ -23,7 +23,7 @@ pub struct Shuffle {
     /// The file to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Decides the order
+    /// The seed that determines the order
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// One JSON object

@@ -1,4 +1,4 @@
-//! `anyrec split`: one dataset to several files, by count, size or ratio.
+//! `anyrec split`: split a dataset into several files by count, size or ratio.
 
 use super::convert::{Writing, parse_size, report, run};
 use crate::arguments::Reading;
@@ -11,29 +11,29 @@ use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Cut records into several files
+/// Split records into several files
 ///
-/// OUT.rec becomes OUT-00000-of-00004.rec and so on; with --ratio OUT-0.rec, OUT-1.rec, or the
-/// names given with --names. Records keep their order: shuffle first for a random split.
+/// OUT.rec becomes OUT-00000-of-00004.rec and so on. With --ratio it becomes OUT-0.rec, OUT-1.rec,
+/// or the names given with --names. Records keep their order: shuffle first for a random split.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("how").required(true).args(["count", "size", "ratio"])))]
 pub struct Split {
     /// Files, directories or glob patterns
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
-    /// The pattern of the files to write
+    /// The base name of the files to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Into that many files of equal numbers of records
+    /// Split into N files with equal numbers of records
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Into files of at most this many bytes of records (512M, 2G, ...)
+    /// Split into files of at most this many bytes of records (512M, 2G, ...)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<u64>,
-    /// Into files of these shares, e.g. 0.8,0.1,0.1
+    /// Split into files of these shares, e.g. 0.8,0.1,0.1
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     ratio: Vec<f64>,
-    /// With --ratio: what the files are called, e.g. train,val,test
+    /// With --ratio: the names of the files, e.g. train,val,test
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "ratio")]
     names: Vec<String>,
     /// One JSON object
@@ -57,7 +57,7 @@ impl Split {
             run(&self.inputs, &self.output, to, &options)?
         } else {
             if !self.names.is_empty() && self.names.len() != self.ratio.len() {
-                bail!("{} names for {} shares", self.names.len(), self.ratio.len());
+                bail!("--names has {} names for {} shares", self.names.len(), self.ratio.len());
             }
             let dataset = Dataset::open(&self.inputs, &options.open)?;
             let bounds = bounds(&self.ratio, dataset.len()?)?;
@@ -75,11 +75,11 @@ impl Split {
     }
 }
 
-/// Where the shares begin and end, from 0 to `count`; shares need not add up to 1.
+/// The boundaries of the shares, from 0 to `count`. Shares need not add up to 1.
 fn bounds(shares: &[f64], count: u64) -> Result<Vec<u64>> {
     let sum: f64 = shares.iter().sum();
     if !shares.iter().all(|share| share.is_finite() && *share >= 0.0) || sum <= 0.0 {
-        bail!("shares are numbers that are not negative, at least one above 0");
+        bail!("shares must be non-negative numbers, and at least one must be above 0");
     }
     let mut bounds = vec![0];
     let mut so_far = 0.0;
@@ -96,7 +96,7 @@ fn bounds(shares: &[f64], count: u64) -> Result<Vec<u64>> {
     Ok(bounds)
 }
 
-/// `out.rec` and `train` make `out-train.rec`.
+/// Turns `out.rec` and `train` into `out-train.rec`.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path.file_stem().unwrap_or_default());
     name.push("-");

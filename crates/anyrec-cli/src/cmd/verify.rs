@@ -1,4 +1,4 @@
-//! `anyrec verify`: every byte read, all damage reported.
+//! `anyrec verify`: read every byte and report all damage.
 
 use crate::arguments::Reading;
 use crate::output::{Out, Outcome, tell_error, tell_hint, tell_notices};
@@ -14,13 +14,13 @@ use std::path::PathBuf;
 /// Read every byte and report all damage
 ///
 /// Several files are read in parallel. Exit code 0: all sound; 1: damage, or an index file or table
-/// that does not fit its file (stale); 2: a file could not be read.
+/// that does not match its file (stale); 2: a file could not be read.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// Files, directories, glob patterns, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// One JSON object a file
+    /// One JSON object per file
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -33,15 +33,15 @@ impl Verify {
         let mut outcome = Outcome::Sound;
         let files = super::expand_all(&self.paths, &mut outcome);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // One file has all cores to itself, several share them.
+        // A single file uses all cores; several share them.
         options.threads = cores / files.len().clamp(1, cores);
         let mut out = Out::new();
         let length =
             files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
         let progress = Progress::new("verify", length);
-        // Where its threads cannot be started, this one does it all.
+        // If the threads cannot be started, this thread does all the work.
         let pool = (files.len() > 1).then(|| rayon::ThreadPoolBuilder::new().build().ok()).flatten();
-        // In the order given, a few at a time, so that a long list prints as it goes.
+        // In the given order, a few at a time, so that a long list prints as it progresses.
         for group in files.chunks(cores) {
             let verify = |path: &PathBuf| -> Result<Report> {
                 let mut last = 0;
@@ -58,7 +58,7 @@ impl Verify {
             for report in reports {
                 let report = match report {
                     Ok(report) => report,
-                    // The other files are worth knowing about all the same.
+                    // Continue with the other files.
                     Err(error) => {
                         outcome = outcome.max(tell_error(&error));
                         continue;
@@ -149,7 +149,7 @@ pub fn to_json(report: &Report) -> Value {
     })
 }
 
-/// A stretch of damage.
+/// A range of damage.
 pub fn damage_json(damage: &anyrec::format::Damage) -> Value {
     json!({"begin": damage.begin, "end": damage.end, "record": damage.record, "reason": damage.reason})
 }

@@ -1,4 +1,4 @@
-//! JPEG: the whole picture at full size.
+//! JPEG: the whole image at full size.
 
 use super::{Color, DecodeOptions, Decoded};
 use crate::jpeg::{Jpeg, Pixels};

@@ -1,7 +1,7 @@
-//! JPEG, PNG and WebP bytes to a [`Picture`].
+//! Decodes JPEG, PNG and WebP bytes into a [`Picture`].
 //!
-//! The order of things is the same for every format: the declared size is read, held against the
-//! limits and (where the format has a best possible compression) against the bytes given, and only
+//! Every format follows the same order. First, the declared size is read and checked against the
+//! limits and, if the format has a maximum compression ratio, against the number of bytes. Only
 //! then is anything allocated and decoded.
 
 mod jpeg;
@@ -17,10 +17,10 @@ use anyrec::{Error, ErrorKind, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodeLimits {
-    /// Most pixels (width times height). Default 256 Mi.
+    /// Maximum number of pixels (width times height). Default 256 Mi.
     pub pixels: u64,
-    /// Most bytes of decoded samples. Default 1 GiB. A decoder's own working memory comes on top:
-    /// up to four times as much for a progressive JPEG.
+    /// Maximum number of bytes of decoded samples. Default 1 GiB. A decoder's own working memory is
+    /// not included; a progressive JPEG needs up to four times as much.
     pub bytes: u64,
 }
 
@@ -30,17 +30,17 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Which channels the caller wants.
+/// Which channels to decode to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Color {
-    /// As the image stores them: gray stays gray, opacity and 16 bits are kept. Palettes become
-    /// RGB (or RGBA), fewer than 8 bits become 8, CMYK becomes RGB.
+    /// As the image stores them: gray stays gray, and alpha and 16 bits are kept. Palettes become
+    /// RGB (or RGBA), fewer than 8 bits become 8, and CMYK becomes RGB.
     #[default]
     AsStored,
     /// One channel of 8 bits.
     Gray,
-    /// Red, green and blue of 8 bits; opacity is dropped.
+    /// Red, green and blue of 8 bits; alpha is dropped.
     Rgb,
 }
 
@@ -56,21 +56,21 @@ pub enum Color {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DecodeOptions {
-    /// What an image may cost.
+    /// Limits on the size of an image.
     pub limits: DecodeLimits,
-    /// Turn the picture upright by its EXIF data. Default false.
+    /// Apply the orientation in the image's EXIF data. Default false.
     pub exif_orientation: bool,
     /// Which channels to return. Default as stored.
     pub color: Color,
-    /// Take a JPEG that is cut short or whose data is broken, and return what can be made of it,
-    /// as browsers do. Default false: such a JPEG is an error.
+    /// Accept a JPEG that is truncated or damaged, and return what can be decoded, as browsers do.
+    /// Default false: such a JPEG is an error.
     pub lenient_jpeg: bool,
 }
 
 impl DecodeOptions {
-    /// The options that mean the same as `flag` of OpenCV's `imdecode`, which MXNet's
-    /// `unpack_img` calls `iscolor`: -1 as stored, 0 gray, 1 colour. As in OpenCV, the latter two
-    /// turn the picture upright and -1 does not.
+    /// The options equivalent to `flag` of OpenCV's `imdecode`, which MXNet's `unpack_img` calls
+    /// `iscolor`: -1 as stored, 0 gray, 1 colour. As in OpenCV, 0 and 1 apply the EXIF orientation
+    /// and -1 does not.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) for any other number.
@@ -97,14 +97,14 @@ impl DecodeOptions {
     }
 }
 
-/// Decodes a JPEG, PNG or WebP; which of them is told by the bytes.
+/// Decodes a JPEG, PNG or WebP. The format is detected from the bytes.
 ///
-/// Of an animated PNG this is the picture that plain PNG readers show.
+/// For an animated PNG, this returns the image that plain PNG readers show.
 ///
 /// # Errors
-/// [`Corrupt`](ErrorKind::Corrupt) for damaged or cut bytes, [`Limit`](ErrorKind::Limit) for an
-/// image over the limits, [`Unsupported`](ErrorKind::Unsupported) for bytes that are no image or
-/// of a kind that is not decoded here.
+/// [`Corrupt`](ErrorKind::Corrupt) for damaged or truncated bytes, [`Limit`](ErrorKind::Limit) for
+/// an image over the limits, [`Unsupported`](ErrorKind::Unsupported) for bytes that are not an
+/// image or an image of an unsupported kind.
 ///
 /// ```
 /// use anyrec::ErrorKind;
@@ -135,20 +135,20 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Picture> {
     Ok(if options.exif_orientation { picture.turned(decoded.orientation) } else { picture })
 }
 
-/// Whether bytes begin as a JPEG does.
+/// Whether the bytes begin like a JPEG.
 pub(super) fn is_jpeg(bytes: &[u8]) -> bool {
     matches!(sniff(bytes), Kind::Image { format: ImageFormat::Jpeg, .. })
 }
 
-/// What a format's decoder hands back: the picture as stored (or already in the colour asked
-/// for), and how it has to be turned.
+/// The result of a format's decoder: the image as stored (or already in the requested colours), and
+/// its orientation.
 struct Decoded {
     picture: Picture,
     orientation: Orientation,
 }
 
 impl DecodeLimits {
-    /// The number of samples to allocate for a picture of this size.
+    /// The number of samples to allocate for an image of this size.
     pub(super) fn check(&self, format: ImageFormat, size: Size, channels: usize, depth: u8) -> Result<usize> {
         let Size { width, height } = size;
         if width == 0 || height == 0 {
@@ -171,12 +171,12 @@ impl DecodeLimits {
     }
 }
 
-/// The error for bytes that are not what their format promises.
+/// The error for bytes that violate their format.
 pub(super) fn corrupt(format: ImageFormat, what: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("damaged {format}: {}", one_line(what)))
 }
 
-/// The error for a declared size that the bytes given cannot hold, however well compressed.
+/// The error for a declared size that the given bytes cannot contain, however well compressed.
 pub(super) fn too_few_bytes(format: ImageFormat, size: Size, least: u64, bytes: &[u8]) -> Error {
     corrupt(format, format!("too few bytes for {size} pixels"))
         .expected_found(format!("at least {least}"), bytes.len())

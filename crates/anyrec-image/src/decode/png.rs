@@ -1,7 +1,7 @@
 //! PNG, through the `png` crate.
 //!
-//! Deflate makes at most 1032 bytes of one, so the bytes given bound the picture. Chunk checksums
-//! are verified, and the end chunk must be there.
+//! Deflate expands one byte to at most 1032, so the number of bytes bounds the size of the image.
+//! Chunk checksums are verified, and the end chunk is required.
 
 use super::{Color, DecodeOptions, Decoded, corrupt, too_few_bytes};
 use crate::memory::zeroed;
@@ -14,12 +14,12 @@ use std::io::Cursor;
 
 const FORMAT: ImageFormat = ImageFormat::Png;
 
-/// Most bytes that deflate makes of one: a match of 258 bytes in two bits.
+/// The maximum expansion of deflate: a match of 258 bytes in two bits.
 const DEFLATE_RATIO: u64 = 1032;
 
 pub(super) fn decode(bytes: &[u8], size: Option<Size>, options: &DecodeOptions) -> Result<Decoded> {
     let size = size.ok_or_else(|| corrupt(FORMAT, "the IHDR chunk is missing"))?;
-    // One bit per pixel is the least a PNG stores, in every interlacing.
+    // A PNG stores at least one bit per pixel, with or without interlacing.
     options.limits.check(FORMAT, size, 1, 8)?;
     let least = u64::from(size.width) * u64::from(size.height) / 8 / DEFLATE_RATIO;
     if least > bytes.len() as u64 {
@@ -29,7 +29,7 @@ pub(super) fn decode(bytes: &[u8], size: Option<Size>, options: &DecodeOptions) 
     let limits = Limits { bytes: usize::try_from(options.limits.bytes).unwrap_or(usize::MAX) };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(Transformations::EXPAND);
-    // Neither is used, and both are compressed: they could only cost memory.
+    // Neither is used, and both are compressed, so they would only cost memory.
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
     let mut reader = decoder.read_info().map_err(failure)?;
@@ -44,14 +44,14 @@ pub(super) fn decode(bytes: &[u8], size: Option<Size>, options: &DecodeOptions) 
     };
     let (bits, bytes_per_sample) = if depth == BitDepth::Sixteen { (16, 2) } else { (8, 1) };
     let samples = options.limits.check(FORMAT, size, channels.count(), bits)?;
-    // In place of what was promised per pixel above, now that the real depth is known.
+    // Replaces the estimate above, now that the real depth is known.
     let stored_bits = u64::from(size.width) * u64::from(size.height) * reader.info().bits_per_pixel() as u64;
     let least = stored_bits / 8 / DEFLATE_RATIO;
     if least > bytes.len() as u64 {
         return Err(too_few_bytes(FORMAT, size, least, bytes));
     }
 
-    // `check` bounds samples times bytes per sample.
+    // `check` bounds the number of samples times the bytes per sample.
     let mut raw = zeroed(samples * bytes_per_sample)?;
     if reader.output_buffer_size() != Some(raw.len()) {
         return Err(corrupt(FORMAT, "the size changes within the image"));
@@ -73,9 +73,9 @@ pub(super) fn decode(bytes: &[u8], size: Option<Size>, options: &DecodeOptions) 
     Ok(Decoded { picture, orientation })
 }
 
-/// A PNG in gray as OpenCV reads it, to the bit: it lets libpng convert, whose weights are cut to
-/// 2^15ths and whose 8-bit results are cut, not rounded; 16 bits are rounded and lose their lower
-/// byte afterwards.
+/// A PNG in gray exactly as OpenCV reads it. OpenCV lets libpng convert. libpng truncates its
+/// weights to 2^15ths and its 8-bit results; 16-bit results are rounded and lose their lower byte
+/// afterwards.
 fn gray(picture: Picture) -> Result<Picture> {
     let colour = picture.without_alpha();
     if colour.channels() != Channels::Rgb {

@@ -1,4 +1,4 @@
-//! WebP, through `image-webp`: lossy, lossless, with and without opacity. Not animated.
+//! WebP, through `image-webp`: lossy or lossless, with or without alpha, not animated.
 
 use super::{DecodeOptions, Decoded, corrupt};
 use crate::memory::zeroed;
@@ -18,18 +18,19 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     let riff = riff_chunks(bytes)?;
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(failure)?;
     if decoder.is_animated() {
-        return Err(Error::unsupported("animated webp: a record's picture is a single one"));
+        return Err(Error::unsupported("animated webp: only single images are decoded"));
     }
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };
     let channels = if decoder.has_alpha() { Channels::Rgba } else { Channels::Rgb };
     let count = options.limits.check(FORMAT, size, channels.count(), 8)?;
-    // The decoder sizes its planes by the frame and compares with the canvas afterwards.
+    // The decoder sizes its planes by the frame and compares the frame with the canvas only
+    // afterwards.
     if let Some(frame) = lossy_frame_size(riff).filter(|frame| *frame != size) {
         return Err(corrupt(FORMAT, "size of canvas and frame").expected_found(size, frame));
     }
     if decoder.output_buffer_size() != Some(count) {
-        return Err(corrupt(FORMAT, "the channels do not fit the image"));
+        return Err(corrupt(FORMAT, "the channels do not match the image"));
     }
 
     decoder.set_memory_limit(usize::try_from(options.limits.bytes).unwrap_or(usize::MAX));
@@ -41,7 +42,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     Ok(Decoded { picture, orientation })
 }
 
-/// The chunks inside the RIFF header, which says how long they are.
+/// The chunks inside the RIFF header, which declares their length.
 fn riff_chunks(bytes: &[u8]) -> Result<&[u8]> {
     let declared = bytes
         .get(4..)
@@ -76,7 +77,7 @@ fn failure(error: DecodingError) -> Error {
                 .with_hint("raise the limit in `DecodeLimits` if the image is trusted")
         }
         DecodingError::UnsupportedFeature(feature) => {
-            Error::unsupported(format!("webp feature that is not decoded here: {}", super::one_line(feature)))
+            Error::unsupported(format!("unsupported webp feature: {}", super::one_line(feature)))
         }
         DecodingError::IoError(_) => corrupt(FORMAT, "cut short"),
         other => corrupt(FORMAT, other),

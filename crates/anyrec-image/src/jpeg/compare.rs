@@ -1,6 +1,6 @@
-//! Holds the faster decoder of Huffman codes (`huffman.c`) against libjpeg's own: the same bytes
-//! decoded by each must give the same pixels, the same warnings in the same order, the same error,
-//! and must leave libjpeg at the same byte.
+//! Compares the faster Huffman decoder (`huffman.c`) with libjpeg's own. Both must decode the same
+//! bytes to the same pixels, with the same warnings in the same order and the same error, and must
+//! leave libjpeg at the same byte.
 
 use super::{Header, Jpeg, Part, Pixels, Region};
 use crate::decode::DecodeOptions;
@@ -8,15 +8,15 @@ use std::ffi::c_int;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// Ways to look at a picture that [`compare_huffman_decoders`] knows.
+/// The number of views that [`compare_huffman_decoders`] supports.
 const VIEWS: u32 = 32;
 
-/// Decodes a JPEG with each decoder of Huffman codes, in one of 32 ways (damage taken or refused,
-/// four scales, whole or in part, gray or colour) that `view` picks, and compares what comes out.
-/// Pictures of more than 2^20 pixels are refused by both.
+/// Decodes a JPEG with each Huffman decoder and compares the results. `view` selects one of 32 ways
+/// to decode (damage accepted or refused, four scales, whole or in part, gray or colour). Both
+/// refuse images of more than 2^20 pixels.
 ///
 /// # Errors
-/// A sentence that says what differs.
+/// A sentence that describes the difference.
 pub fn compare_huffman_decoders(bytes: &[u8], view: u32) -> Result<(), String> {
     let (ours, theirs) = (Outcome::of(bytes, view % VIEWS, true), Outcome::of(bytes, view % VIEWS, false));
     let differs = if ours.result != theirs.result {
@@ -24,18 +24,18 @@ pub fn compare_huffman_decoders(bytes: &[u8], view: u32) -> Result<(), String> {
     } else if ours.warnings != theirs.warnings {
         "warnings"
     } else if ours.unread != theirs.unread {
-        "place where decoding stopped"
+        "position where decoding stopped"
     } else if ours.pixels != theirs.pixels {
         "pixels"
     } else {
         return Ok(());
     };
-    Err(format!("view {view}: other {differs} than libjpeg's own decoder: {ours:?} instead of {theirs:?}"))
+    Err(format!("view {view}: {differs} differs from libjpeg's own decoder: {ours:?} instead of {theirs:?}"))
 }
 
-/// What came of decoding.
+/// The result of decoding.
 struct Outcome {
-    /// The part that was decoded, or the error's sentence.
+    /// The part that was decoded, or the error message.
     result: Result<Part, String>,
     pixels: Vec<u8>,
     /// Codes of libjpeg's warnings.
@@ -61,9 +61,9 @@ impl Outcome {
         outcome.result =
             jpeg.decode_once(region, eighths, pixels, &mut outcome.pixels).map_err(|error| error.to_string());
         let info = jpeg.decompressor.info();
-        // SAFETY: libjpeg's own reader of memory, there since the header was read, or null.
+        // SAFETY: libjpeg's own memory source, present since the header was read, or null.
         outcome.unread = unsafe { info.src.as_ref() }.map(|source| source.bytes_in_buffer);
-        // SAFETY: valid until `jpeg` is dropped; libjpeg is not at work.
+        // SAFETY: valid until `jpeg` is dropped; no call into libjpeg is active.
         outcome.warnings = unsafe { &(*jpeg.decompressor.0.as_ptr()).errors.warnings }.clone();
         outcome
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// A part that leaves something out on every side, where there is enough.
+/// A part that leaves a margin on every side, if the image is large enough.
 fn inner(header: &Header) -> Region {
     let (width, height) = (header.size.width, header.size.height);
     Region { left: width / 3, top: height / 3, width: width.div_ceil(3), height: height.div_ceil(3) }

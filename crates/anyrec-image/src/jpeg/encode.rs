@@ -1,6 +1,6 @@
-//! Baseline JPEG with the choices of OpenCV's `imencode`.
+//! Baseline JPEG with the settings of OpenCV's `imencode`.
 //!
-//! mozjpeg's own improvements are off: the bytes are libjpeg-turbo's.
+//! mozjpeg's own improvements are off, so the bytes are those of libjpeg-turbo.
 
 use super::errors::{Errors, guarded};
 use anyrec::{Error, Result};
@@ -8,22 +8,23 @@ use mozjpeg_sys::*;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 
-/// Rows to be encoded.
+/// Rows to encode.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub width: u32,
     pub height: u32,
-    /// What `samples` are: gray (one byte a pixel), RGB (three), or RGBX or CMYK (four).
+    /// The pixel format of `samples`: gray (one byte per pixel), RGB (three), or RGBX or CMYK
+    /// (four).
     pub space: J_COLOR_SPACE,
     /// Rows from the top without gaps.
     pub samples: &'a [u8],
 }
 
-/// A picture as JPEG. `adjust` can change libjpeg's settings before it starts.
+/// Encodes an image as JPEG. `adjust` can change libjpeg's settings before it starts.
 ///
 /// # Errors
-/// [`Invalid`](anyrec::ErrorKind::Invalid) for samples that do not fit the size, or a picture that
-/// libjpeg refuses.
+/// [`Invalid`](anyrec::ErrorKind::Invalid) if the samples do not match the size, or if libjpeg
+/// refuses the image.
 pub(crate) fn encode(
     source: Source<'_>,
     quality: u8,
@@ -37,7 +38,7 @@ pub(crate) fn encode(
     };
     let row_length = width as usize * usize::from(count);
     if row_length == 0 || row_length.checked_mul(height as usize) != Some(samples.len()) {
-        return Err(Error::invalid(format!("samples of a jpeg of {width}x{height} pixels")));
+        return Err(Error::invalid(format!("the sample buffer does not match a {width}x{height} jpeg")));
     }
     let mut compressor = Compressor::new()?;
     let info = compressor.info_mut();
@@ -46,8 +47,8 @@ pub(crate) fn encode(
     info.input_components = count.into();
     info.in_color_space = space;
     let run = guarded(|| {
-        // SAFETY: a created object with a destination and a description of its picture; the calls
-        // are in libjpeg's order, and each row has the length described.
+        // SAFETY: a created object with a destination and an image description; the calls are in
+        // libjpeg's order, and each row has the declared length.
         unsafe {
             jpeg_c_set_int_param(info, JINT_COMPRESS_PROFILE, JCP_FASTEST as c_int);
             jpeg_c_set_int_param(info, JINT_BASE_QUANT_TBL_IDX, 0);
@@ -61,7 +62,7 @@ pub(crate) fn encode(
             jpeg_finish_compress(info);
         }
     });
-    run.map_err(|error| Error::invalid(format!("the picture cannot be a jpeg: {error}")))?;
+    run.map_err(|error| Error::invalid(format!("cannot encode the image as jpeg: {error}")))?;
     Ok(compressor.take_bytes())
 }
 
@@ -74,10 +75,10 @@ struct State {
     destination: Destination,
 }
 
-/// Where libjpeg writes to.
+/// The destination that libjpeg writes to.
 #[repr(C)]
 struct Destination {
-    // First, so that its address is also that of the whole.
+    // The first field, so that its address is that of the struct.
     manager: jpeg_destination_mgr,
     bytes: Vec<u8>,
 }
@@ -91,38 +92,38 @@ impl Compressor {
             empty_output_buffer: Some(empty_output_buffer),
             term_destination: Some(term_destination),
         };
-        // SAFETY: numbers and pointers, which may all be zero.
+        // SAFETY: a struct of numbers and pointers, for which zero is valid.
         let info: jpeg_compress_struct = unsafe { std::mem::zeroed() };
         let destination = Destination { manager, bytes: Vec::new() };
         let state = Box::new(State { info, errors: Errors::new(true), destination });
         let mut this = Compressor(NonNull::from(Box::leak(state)));
         let state = this.0.as_ptr();
-        // SAFETY: `state` is valid; no reference to it is alive.
+        // SAFETY: `state` is valid, and no reference to it exists.
         let (errors, destination) =
             unsafe { (Errors::manager(&raw mut (*state).errors), &raw mut (*state).destination) };
         let info = this.info_mut();
         info.common.err = errors;
-        // SAFETY: the struct is zero but for its error manager, as libjpeg wants it.
+        // SAFETY: the struct is zero except for its error manager, as libjpeg requires.
         guarded(|| unsafe { jpeg_create_compress(info) })?;
         info.dest = destination.cast();
         Ok(this)
     }
 
     fn info_mut(&mut self) -> &mut jpeg_compress_struct {
-        // SAFETY: valid until dropped, and borrowed as `self` is.
+        // SAFETY: valid until dropped, and borrowed like `self`.
         unsafe { &mut (*self.0.as_ptr()).info }
     }
 
     fn take_bytes(&mut self) -> Vec<u8> {
-        // SAFETY: valid until dropped; libjpeg is not at work.
+        // SAFETY: valid until dropped; no call into libjpeg is active.
         std::mem::take(unsafe { &mut (*self.0.as_ptr()).destination.bytes })
     }
 }
 
 impl Drop for Compressor {
     fn drop(&mut self) {
-        // SAFETY: made by `new` from a box, and dropped once. Destroying is right in any state,
-        // also where creating failed (the struct is zero then), and does not fail.
+        // SAFETY: `new` made it from a box, and it is dropped once. Destroying is valid in any
+        // state, even if creating failed (the struct is zero then), and does not fail.
         unsafe {
             jpeg_destroy_compress(&mut (*self.0.as_ptr()).info);
             drop(Box::from_raw(self.0.as_ptr()));
@@ -135,14 +136,14 @@ const FIRST_ROOM: usize = 16 << 10;
 /// The destination of a compression object made here.
 ///
 /// # Safety
-/// `info` belongs to a [`Compressor`] whose destination is not borrowed otherwise.
+/// `info` belongs to a [`Compressor`] whose destination is not borrowed elsewhere.
 unsafe fn destination<'a>(info: &mut jpeg_compress_struct) -> &'a mut Destination {
     // SAFETY: its destination manager is the first field of a `Destination`.
     unsafe { &mut *info.dest.cast::<Destination>() }
 }
 
 impl Destination {
-    /// Gives libjpeg the room behind the bytes written so far.
+    /// Gives libjpeg the space after the bytes written so far.
     fn offer(&mut self, room: usize) {
         self.bytes.reserve(room);
         let spare = self.bytes.spare_capacity_mut();
@@ -150,25 +151,25 @@ impl Destination {
         self.manager.free_in_buffer = spare.len();
     }
 
-    /// Takes what libjpeg has written: all of the room but `free` bytes.
+    /// Accepts what libjpeg has written: all of the space except `free` bytes.
     ///
     /// # Safety
-    /// As much has been written.
+    /// That many bytes have been written.
     unsafe fn take(&mut self, free: usize) {
         let length = self.bytes.capacity().saturating_sub(free);
-        // SAFETY: written, says the caller.
+        // SAFETY: the caller guarantees that they are written.
         unsafe { self.bytes.set_len(length) };
     }
 }
 
 unsafe extern "C-unwind" fn init_destination(info: &mut jpeg_compress_struct) {
-    // SAFETY: libjpeg calls this with an object made here.
+    // SAFETY: libjpeg calls this with an object created here.
     unsafe { destination(info) }.offer(FIRST_ROOM);
 }
 
-/// Called when the room is full, whatever `free_in_buffer` says.
+/// Called when the space is full, whatever the value of `free_in_buffer`.
 unsafe extern "C-unwind" fn empty_output_buffer(info: &mut jpeg_compress_struct) -> boolean {
-    // SAFETY: libjpeg calls this with an object made here, all of the room written.
+    // SAFETY: libjpeg calls this with an object created here, after writing all of the space.
     unsafe {
         let destination = destination(info);
         destination.take(0);
@@ -178,7 +179,8 @@ unsafe extern "C-unwind" fn empty_output_buffer(info: &mut jpeg_compress_struct)
 }
 
 unsafe extern "C-unwind" fn term_destination(info: &mut jpeg_compress_struct) {
-    // SAFETY: libjpeg calls this with an object made here, all but `free_in_buffer` written.
+    // SAFETY: libjpeg calls this with an object created here, after writing all but
+    // `free_in_buffer` bytes.
     unsafe {
         let destination = destination(info);
         destination.take(destination.manager.free_in_buffer);

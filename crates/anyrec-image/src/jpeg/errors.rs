@@ -1,7 +1,7 @@
-//! libjpeg's errors and warnings as this library's errors.
+//! Turns libjpeg's errors and warnings into this library's errors.
 //!
-//! libjpeg expects its error handler not to return. Here the handler unwinds, past libjpeg's
-//! frames (they are compiled for that), up to [`guarded`]. Nothing is ever printed.
+//! libjpeg expects its error handler not to return. This handler unwinds through libjpeg's frames
+//! (which are compiled for that) up to [`guarded`]. Nothing is ever printed.
 
 use super::FORMAT;
 use crate::decode::corrupt;
@@ -10,10 +10,10 @@ use mozjpeg_sys::*;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What libjpeg knows as its error manager. Must stay where it is while libjpeg has its address.
+/// The error manager that libjpeg sees. It must not move while libjpeg holds its address.
 #[repr(C)]
 pub(super) struct Errors {
-    // First, so that its address is also that of the whole.
+    // The first field, so that its address is that of the struct.
     manager: jpeg_error_mgr,
     strict: bool,
     /// The codes of the warnings, in order.
@@ -22,11 +22,11 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    /// A manager that makes errors of the warnings that tell of lost data, if it is `strict`.
+    /// Creates a manager. If `strict`, it turns warnings about lost data into errors.
     pub fn new(strict: bool) -> Self {
-        // SAFETY: functions in an `Option`, numbers and pointers: all may be zero.
+        // SAFETY: a struct of optional functions, numbers and pointers, for which zero is valid.
         let mut manager: jpeg_error_mgr = unsafe { std::mem::zeroed() };
-        // SAFETY: fills in the functions and the table of messages, nothing else.
+        // SAFETY: sets the functions and the message table, nothing else.
         unsafe { jpeg_std_error(&mut manager) };
         manager.error_exit = Some(error_exit);
         manager.emit_message = Some(emit_message);
@@ -39,23 +39,23 @@ impl Errors {
         }
     }
 
-    /// The address for libjpeg.
+    /// The address to pass to libjpeg.
     pub fn manager(this: *mut Self) -> *mut jpeg_error_mgr {
         this.cast()
     }
 }
 
-/// What unwinds from libjpeg's error handler.
+/// The payload that unwinds from libjpeg's error handler.
 struct Failure {
     code: c_int,
     message: String,
 }
 
-/// Runs calls into libjpeg and catches its errors. After one, the object that was worked on can
-/// only be destroyed.
+/// Runs calls into libjpeg and catches its errors. After an error, the object in use can only be
+/// destroyed.
 ///
 /// # Errors
-/// What libjpeg says, with a kind that fits.
+/// libjpeg's message, with a matching kind.
 pub(super) fn guarded<T>(calls: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(calls)).map_err(|payload| match payload.downcast::<Failure>() {
         Ok(failure) => failure.into_error(),
@@ -75,9 +75,7 @@ impl Failure {
             | JERR_IMAGE_TOO_BIG
             | JERR_NOTIMPL
             | JERR_NOT_COMPILED
-            | JERR_SOF_UNSUPPORTED => {
-                Error::unsupported(format!("jpeg coding that is not decoded here: {message}"))
-            }
+            | JERR_SOF_UNSUPPORTED => Error::unsupported(format!("unsupported jpeg coding: {message}")),
             JERR_OUT_OF_MEMORY => Error::new(ErrorKind::OutOfMemory, format!("jpeg: {message}")),
             _ => corrupt(FORMAT, message),
         }
@@ -88,9 +86,9 @@ unsafe extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
     resume_unwind(Box::new(failure(common)));
 }
 
-/// Level -1 is a warning; the others are of no interest.
+/// Level -1 is a warning; other levels are ignored.
 unsafe extern "C-unwind" fn emit_message(common: &mut jpeg_common_struct, level: c_int) {
-    // SAFETY: the manager of every object made here is the first field of an `Errors`.
+    // SAFETY: the manager of every object created here is the first field of an `Errors`.
     let errors = unsafe { &mut *common.err.cast::<Errors>() };
     #[cfg(any(test, feature = "testkit"))]
     if level == -1 {
@@ -103,7 +101,7 @@ unsafe extern "C-unwind" fn emit_message(common: &mut jpeg_common_struct, level:
 
 unsafe extern "C-unwind" fn output_message(_: &mut jpeg_common_struct) {}
 
-/// The other warnings are of stray bytes between segments, and of odd numbers in headers.
+/// The other warnings concern stray bytes between segments and unusual header values.
 fn tells_of_lost_data(warning: c_int) -> bool {
     matches!(
         warning,
@@ -122,14 +120,14 @@ fn failure(common: &mut jpeg_common_struct) -> Failure {
     let manager = unsafe { &*common.err };
     let code = manager.msg_code;
     if let Some(format) = manager.format_message {
-        // SAFETY: the same function as it is declared in C: the binding has too short a buffer.
+        // SAFETY: the same function as declared in C; the binding declares too short a buffer.
         let format = unsafe {
             std::mem::transmute::<
                 unsafe extern "C-unwind" fn(&mut jpeg_common_struct, &[u8; 80]),
                 FormatMessage,
             >(format)
         };
-        // SAFETY: writes one line of at most MESSAGE_LENGTH bytes, the closing zero included.
+        // SAFETY: writes one line of at most MESSAGE_LENGTH bytes, including the terminating zero.
         unsafe { format(common, buffer.as_mut_ptr()) };
     }
     let text = buffer.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -1,17 +1,17 @@
 /*
- * A faster decoder of Huffman codes for libjpeg, which spends most of its time there.
+ * A faster Huffman decoder for libjpeg, which spends most of its time on Huffman codes.
  *
- * libjpeg looks a code up, then takes the bits of the coefficient that follow it: two steps that wait
- * for each other. Here one look at the next LOOK bits mostly gives both at once: how many zeros come
- * first, the coefficient, and how many bits all that took.
+ * libjpeg looks a code up, then takes the bits of the coefficient that follow it: two dependent steps.
+ * Here a single lookup of the next LOOK bits mostly gives both at once: the number of leading zeros, the
+ * coefficient, and the number of bits consumed.
  *
- * It replaces libjpeg's function that decodes a unit of blocks (an MCU), works on libjpeg's own state,
- * and knows the plain case only: one scan, no restarts, enough bytes ahead, no marker among them, every
- * code in the table. In any other case it leaves everything as it was and lets libjpeg's function do
- * that unit: what is odd or damaged is told and handled as libjpeg does it.
+ * It replaces libjpeg's function that decodes a unit of blocks (an MCU) and works on libjpeg's own state.
+ * It handles only the plain case: one scan, no restarts, enough bytes ahead, no marker among them, every
+ * code in the table. In any other case it leaves everything unchanged and lets libjpeg's function decode
+ * the unit, so that unusual or damaged data is reported and handled as libjpeg does.
  *
- * What libjpeg does with damaged data depends on how far it has read ahead: it warns of some codes only
- * near a marker or the end. So after each unit as many bytes are read as libjpeg would have read.
+ * What libjpeg does with damaged data depends on how far it has read ahead: it warns about some codes
+ * only near a marker or the end. So after each unit, as many bytes are read as libjpeg would have read.
  */
 
 #include <stddef.h>
@@ -35,12 +35,12 @@ struct huffman_state {
 
 typedef boolean (*decode_function)(j_decompress_ptr, JBLOCKROW *);
 
-/* Bits that are looked at together: both tables of a picture's luminance stay in the nearest cache. */
+/* Bits per lookup: both tables for an image's luminance stay in the nearest cache. */
 #define LOOK 10
 
-/* An entry: bits taken, zeros before the coefficient, the coefficient. No coefficient is 0: the end of a
- * block (zeros: 0) or 16 zeros (zeros: 15). Where not all of it is among the bits looked at, `bits` is 0,
- * and `zeros` has the length of the code, `value` its symbol; length 0 for a code that is longer. */
+/* An entry: bits consumed, zeros before the coefficient, the coefficient. No coefficient is 0: a value of 0
+ * is the end of a block (zeros: 0) or 16 zeros (zeros: 15). If the lookup does not cover all of it, `bits`
+ * is 0, `zeros` is the length of the code and `value` its symbol; length 0 means that the code is longer. */
 struct entry {
   uint8_t bits;
   uint8_t zeros;
@@ -49,7 +49,7 @@ struct entry {
 
 struct table {
   struct entry look[1 << LOOK];
-  /* For longer codes: of each length the largest (left-aligned to 16 bits, inclusive), and where its
+  /* For longer codes: the largest code of each length (left-aligned to 16 bits, inclusive), and where its
    * symbols begin: symbol = symbols[first[length] + (code >> (16 - length))]. */
   int32_t most[18];
   int32_t first[17];
@@ -58,7 +58,7 @@ struct table {
 
 struct tables {
   decode_function original;
-  /* Of each block of a unit. */
+  /* For each block of a unit. */
   const struct table *dc[D_MAX_BLOCKS_IN_MCU];
   const struct table *ac[D_MAX_BLOCKS_IN_MCU];
   uint8_t dc_needed[D_MAX_BLOCKS_IN_MCU];
@@ -95,11 +95,11 @@ static void make_table(struct table *table, const JHUFF_TBL *huffman, int is_dc)
   }
 }
 
-/* The bits ahead, the next one highest. */
+/* The buffered bits, with the next one highest. */
 struct bits {
   uint64_t next;
   int count;
-  /* Zeros behind a byte of 255, which are no data, among the bytes that were read. */
+  /* Stuffed zeros (after a byte of 255, not data) among the bytes that were read. */
   int stuffed;
   const uint8_t *bytes;
 };
@@ -109,7 +109,7 @@ static inline int has_255(uint64_t word) {
   return (word & ~(word + 0x0101010101010101u) & 0x8080808080808080u) != 0;
 }
 
-/* Makes sure of 56 bits; 0 at a marker. */
+/* Ensures that 56 bits are buffered; returns 0 at a marker. */
 static inline int fill(struct bits *bits) {
   uint64_t word;
   memcpy(&word, bits->bytes, 8);
@@ -134,8 +134,8 @@ static inline int fill(struct bits *bits) {
   return 1;
 }
 
-/* What a code says that is longer than LOOK bits with what follows it; bits is 0 for one that does not
- * exist. */
+/* The entry for a code that, with what follows it, is longer than LOOK bits; `bits` is 0 if the code does
+ * not exist. */
 static struct entry look_closer(const struct table *table, struct entry found, uint64_t next, int is_dc) {
   int length = found.zeros, symbol = found.value;
   if (length == 0) {
@@ -149,7 +149,7 @@ static struct entry look_closer(const struct table *table, struct entry found, u
   return (struct entry){(uint8_t)(length + size), (uint8_t)(is_dc ? 0 : symbol >> 4), (int16_t)value};
 }
 
-/* The next code and what follows it; 0 where there is none. */
+/* Decodes the next code and what follows it; returns 0 if there is none. */
 static inline int next_entry(struct bits *bits, const struct table *table, int is_dc, struct entry *entry) {
   if (bits->count < LOOK && !fill(bits)) return 0;
   *entry = table->look[bits->next >> (64 - LOOK)];
@@ -167,12 +167,12 @@ static inline int next_entry(struct bits *bits, const struct table *table, int i
 /* The bits of a coefficient that is not 0. */
 static inline int size_of(int value) { return 32 - __builtin_clz((unsigned int)(value < 0 ? -value : value)); }
 
-/* Reads on, or gives bytes back, until those are read that decode_mcu_fast in jdhuff.c has read after the
- * same unit, from the same place on (`begin`); 0 at a marker.
+/* Reads more bytes, or returns some, to match what decode_mcu_fast in jdhuff.c has read after the same
+ * unit, starting at the same byte (`begin`); returns 0 at a marker.
  *
- * It looks at the number of bits left before each code, and between a code and its coefficient, and reads
- * six bytes if there are 16 or less. So what it has read follows from where it looked last: before the
- * coefficient of the last entry, or before its code where it has none. */
+ * decode_mcu_fast checks the number of bits left before each code, and between a code and its coefficient,
+ * and reads six bytes if there are 16 or fewer. So what it has read follows from its last check: before the
+ * coefficient of the last entry, or before its code if it has no coefficient. */
 static inline int read_as_libjpeg(struct bits *bits, const uint8_t *begin, struct entry last) {
   int read = 8 * (int)(bits->bytes - begin - bits->stuffed);
   int place = read - bits->count;
@@ -197,7 +197,7 @@ static inline int read_as_libjpeg(struct bits *bits, const uint8_t *begin, struc
   return 1;
 }
 
-/* Bytes that a block can take at most, as libjpeg reckons, and those that are read at once. */
+/* The maximum bytes of a block, by libjpeg's estimate, and the bytes that are read at once. */
 #define BLOCK_BYTES (DCTSIZE2 * 8)
 #define AT_ONCE 32
 
@@ -229,7 +229,7 @@ static boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW *units) {
     for (int at = 1; at < DCTSIZE2; at++) {
       if (!next_entry(&bits, ac, 0, &entry)) goto odd;
       at += entry.zeros;
-      /* The order has 16 places more than a block, all the last one, for zeros that run over. */
+      /* The order has 16 more entries than a block, all equal to the last, for runs of zeros past the end. */
       block[jpeg_natural_order[at]] = entry.value;
       if (__builtin_expect(entry.value == 0 && entry.zeros != 15, 0)) break;
     }
@@ -251,8 +251,8 @@ odd:
 
 size_t anyrec_huffman_size(void) { return sizeof(struct tables); }
 
-/* To be called when decompression has started, before a row is read. `memory` has the size above, is
- * aligned for pointers, and lives as long as rows are read. Does nothing unless the case is plain. */
+/* Must be called when decompression has started, before a row is read. `memory` must have the size above,
+ * be aligned for pointers, and live as long as rows are read. Does nothing unless the case is plain. */
 void anyrec_huffman_install(j_decompress_ptr cinfo, void *memory) {
   struct tables *tables = memory;
   if (BIT_BUF_SIZE != 64 || cinfo->progressive_mode || cinfo->arith_code || cinfo->restart_interval != 0 ||
@@ -273,7 +273,7 @@ void anyrec_huffman_install(j_decompress_ptr cinfo, void *memory) {
       }
       (is_dc ? tables->dc : tables->ac)[number] = of_number[which];
       tables->dc_needed[number] = component->component_needed;
-      /* A picture at an eighth of its size is made of the blocks' means alone. */
+      /* At an eighth of full size, an image consists only of the blocks' means. */
       tables->ac_needed[number] = component->component_needed && component->DCT_scaled_size > 1;
     }
   }

@@ -1,9 +1,9 @@
-//! Pixels of four inks to colours, with OpenCV's arithmetic.
+//! Converts CMYK pixels to colours, with OpenCV's arithmetic.
 
 use super::Pixels;
 
-/// Rewrites inverted cyan, magenta, yellow and black in place; shorter pixels make the buffer
-/// shorter.
+/// Converts inverted cyan, magenta, yellow and black in place. If the new pixels are shorter, the
+/// buffer shrinks.
 pub(super) fn convert(samples: &mut Vec<u8>, pixels: Pixels) {
     let count = pixels.count();
     let quads = samples.len() / 4;
@@ -17,7 +17,7 @@ pub(super) fn convert(samples: &mut Vec<u8>, pixels: Pixels) {
             Pixels::Gray => [luminance(red, green, blue), 0, 0, 0],
             Pixels::Rgb | Pixels::Rgbx => [red, green, blue, u8::MAX],
         };
-        // Never ahead of what is read: a pixel has at most four bytes.
+        // Writing never overtakes reading: a pixel has at most four bytes.
         if let (Some(to), Some(from)) = (samples.get_mut(count * at..count * (at + 1)), pixel.get(..count)) {
             to.copy_from_slice(from);
         }
@@ -25,7 +25,7 @@ pub(super) fn convert(samples: &mut Vec<u8>, pixels: Pixels) {
     samples.truncate(count * quads);
 }
 
-/// What is left of a colour under an ink and black, both inverted.
+/// The colour that remains under an ink and black, both inverted.
 fn light(ink: u8, black: u8) -> u8 {
     let (ink, black) = (u32::from(ink), u32::from(black));
     // At most `black`, which has 8 bits.

@@ -9,23 +9,23 @@
 //! FF D9                                end of image
 //! ```
 //!
-//! In entropy-coded data a byte FF is followed by 00 or is a restart marker (D0 to D7), so the
-//! next segment is found without decoding.
+//! In entropy-coded data, a byte FF is followed by 00 or is a restart marker (D0 to D7), so the
+//! next segment can be found without decoding.
 
-/// The sides that a JPEG's frame header declares.
+/// The dimensions that a JPEG's frame header declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub width: u16,
     pub height: u16,
 }
 
-/// What all segments of a JPEG say together.
+/// What the segments of a JPEG declare together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Survey<'a> {
-    /// The end-of-image marker is there, so that the bytes were not cut short.
+    /// The end-of-image marker is present, so the bytes were not truncated.
     pub has_end: bool,
     pub scans: u64,
-    /// Blocks in all scans together: one counts in every scan that has its component.
+    /// Blocks in all scans. A block counts once for every scan that includes its component.
     pub visits: u64,
     /// A component is in no scan.
     pub misses_scans: bool,
@@ -38,7 +38,7 @@ const END_OF_IMAGE: u8 = 0xD9;
 const START_OF_SCAN: u8 = 0xDA;
 const APPLICATION_1: u8 = 0xE1;
 
-/// The frame header, if it lies in these bytes.
+/// The frame header, if these bytes contain it.
 pub(crate) fn frame_header(jpeg: &[u8]) -> Option<FrameHeader> {
     let (_, payload) = segments(jpeg)?.find(|(marker, _)| is_frame_header(*marker))?;
     let frame = Frame::parse(payload)?;
@@ -86,11 +86,12 @@ fn scan_components(payload: &[u8]) -> impl Iterator<Item = u8> + Clone {
     ids.chunks_exact(2).take(usize::from(*count)).filter_map(|pair| pair.first().copied())
 }
 
-/// A frame header's content.
+/// The contents of a frame header.
 struct Frame<'a> {
     width: u16,
     height: u16,
-    /// Id, sampling factors (horizontal in the upper half) and quantization table of each.
+    /// Id, sampling factors (horizontal in the upper half) and quantization table of each
+    /// component.
     components: &'a [[u8; 3]],
 }
 
@@ -106,8 +107,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// 8x8 blocks of the component with this id. libjpeg gives other ids to components that have
-    /// the same: an id that is not here may be of the largest component.
+    /// 8x8 blocks of the component with this id. libjpeg renames components with duplicate ids, so
+    /// an unknown id is counted as the largest component.
     fn blocks(&self, id: u8) -> u64 {
         let factors = |[_, factors, _]: &[u8; 3]| (u64::from(factors >> 4), u64::from(factors & 15));
         let all = self.components.iter().map(factors);
@@ -117,14 +118,14 @@ impl<'a> Frame<'a> {
             Some(component) => factors(component),
             None => (horizontal, vertical),
         };
-        // At most 2^13 * 2^13 units of 225 blocks each: far below 2^64.
+        // At most 2^13 * 2^13 units of 225 blocks each, far below 2^64.
         let units =
             u64::from(self.width).div_ceil(8 * horizontal) * u64::from(self.height).div_ceil(8 * vertical);
         units * h * v
     }
 }
 
-/// Markers with their payloads, up to the end of the bytes. None if they are no JPEG.
+/// Markers with their payloads, up to the end of the bytes. `None` if the bytes are not a JPEG.
 fn segments(jpeg: &[u8]) -> Option<impl Iterator<Item = (u8, &[u8])>> {
     let mut rest = jpeg.strip_prefix(&[0xFF, START_OF_IMAGE])?;
     Some(std::iter::from_fn(move || {
@@ -141,14 +142,15 @@ fn segments(jpeg: &[u8]) -> Option<impl Iterator<Item = (u8, &[u8])>> {
 }
 
 /// The next marker that starts a segment or ends the image, and what follows it. Skips
-/// entropy-coded data, fill bytes and whatever else is between segments, as other readers do.
+/// entropy-coded data, fill bytes and anything else between segments, as other readers do.
 fn next_marker(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let mut rest = bytes;
     loop {
         let at = memchr::memchr(0xFF, rest)?;
         rest = rest.get(at + 1..)?;
         match rest.split_first()? {
-            // Markers below C0 have no meaning; libjpeg skips them where it looks for a restart.
+            // Markers below C0 have no meaning; libjpeg skips them when it searches for a restart
+            // marker.
             (0x00..=0xBF | 0xD0..=START_OF_IMAGE, after) => rest = after,
             (0xFF, _) => {}
             (&marker, after) => return Some((marker, after)),
@@ -161,8 +163,8 @@ fn next_marker(bytes: &[u8]) -> Option<(u8, &[u8])> {
 mod tests {
     use super::*;
 
-    /// A JPEG of 17x9 pixels with 4:2:0 chroma as far as markers go: an application segment that
-    /// looks like a frame header, fill bytes, stuffed and restart bytes.
+    /// The markers of a 17x9 JPEG with 4:2:0 chroma: an application segment that looks like a frame
+    /// header, fill bytes, stuffed bytes and restart markers.
     const JPEG: &[u8] = b"\xFF\xD8\
         \xFF\xE1\x00\x0A\xFF\xC0\x00\x08\xFF\xD9\x00\x00\
         \xFF\xFF\xC2\x00\x11\x08\x00\x09\x00\x11\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01\

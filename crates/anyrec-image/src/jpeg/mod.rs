@@ -1,26 +1,27 @@
-//! JPEG through libjpeg-turbo's code: its pixels to the bit, whole or in part, at full size or
+//! JPEG decoding with libjpeg-turbo's code: bit-exact pixels, whole or in part, at full size or
 //! scaled down while decoding.
 //!
 //! - [`Jpeg`] decodes; [`encode()`] writes what OpenCV's `imencode` writes.
 //! - `huffman.c` decodes Huffman codes faster than libjpeg, to the same coefficients, warnings and
-//!   errors (feature `fast-huffman`); `compare` holds it against libjpeg's own code.
-//! - `markers` walks a file's segments without libjpeg; `errors` has libjpeg's complaints.
+//!   errors (feature `fast-huffman`); `compare` checks it against libjpeg's own code.
+//! - `markers` walks a file's segments without libjpeg; `errors` converts libjpeg's errors.
 //!
 //! All calls into libjpeg are in this folder.
 //!
-//! # What is held against the bytes
-//! Before libjpeg allocates anything large: the size against the limits; the number of blocks
-//! against the bytes (each costs at least a bit); scans and the blocks they visit against the
-//! bytes, because a scan of a progressive file can visit all blocks in a few bytes. Strictly, the
-//! end marker must be there, also when the last rows are not wanted.
+//! # What is checked before decoding
+//! Before libjpeg allocates anything large, three values are checked: the size against the limits;
+//! the number of blocks against the number of bytes (each block costs at least a bit); and the
+//! scans and the blocks they visit against the number of bytes, because a scan of a progressive
+//! file can visit all blocks in a few bytes. In strict mode the end marker is required, even if the
+//! last rows are not requested.
 //!
 //! # Regions
-//! libjpeg crops columns to whole units of blocks and skips rows. Upsampling looks at a
-//! neighbour on either side and takes the border of a crop for that of the picture, so a crop is
-//! a little wider than what is wanted. Rows below the region are not decoded.
+//! libjpeg crops columns to whole units of blocks and skips rows. Upsampling uses a neighbour on
+//! either side and treats the border of a crop as the border of the image, so a crop is slightly
+//! wider than requested. Rows below the region are not decoded.
 //!
-//! CMYK and YCCK are taken to be stored inverted, as every common writer stores them and as
-//! OpenCV takes them.
+//! CMYK and YCCK are assumed to be stored inverted, as all common encoders do and as OpenCV
+//! assumes.
 
 #[cfg(any(test, feature = "testkit"))]
 pub(crate) mod compare;
@@ -43,18 +44,18 @@ use std::ptr::NonNull;
 
 const FORMAT: ImageFormat = ImageFormat::Jpeg;
 
-/// What a JPEG's header says.
+/// The contents of a JPEG's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Declared and within the limits.
+    /// The declared size, checked against the limits.
     pub size: Size,
-    /// 1 (gray), 3 (colour) or 4 (inks).
+    /// 1 (gray), 3 (colour) or 4 (CMYK).
     pub components: u8,
-    /// How the picture has to be turned to stand upright.
+    /// How the image must be rotated to be upright.
     pub orientation: Orientation,
 }
 
-/// A rectangle of pixels of the whole picture at full size.
+/// A rectangle of pixels of the whole image at full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Region {
     pub left: u32,
@@ -63,7 +64,7 @@ pub(crate) struct Region {
     pub height: u32,
 }
 
-/// What was decoded, in pixels of the scaled picture.
+/// The decoded rectangle, in pixels of the scaled image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub left: u32,
@@ -72,7 +73,7 @@ pub(crate) struct Part {
     pub height: u32,
 }
 
-/// What a pixel is made of.
+/// The format of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pixels {
     /// One byte: luminance.
@@ -94,14 +95,14 @@ impl Pixels {
     }
 }
 
-/// Columns that a crop is wider than what is wanted, on either side.
+/// Extra columns of a crop on either side.
 const MARGIN: u32 = 2;
 
-/// No file of an encoder has nearly as many scans.
+/// The maximum number of scans. No encoder writes nearly as many.
 const MOST_SCANS: u64 = 500;
 
-/// Blocks that all scans together may visit for each byte of a file, and for any file. A blank
-/// progressive picture has about 40 for each byte.
+/// How many blocks all scans together may visit, per byte of a file and for any file. A blank
+/// progressive image has about 40 per byte.
 const VISITS_PER_BYTE: u64 = 128;
 const VISITS_AT_LEAST: u64 = 1 << 20;
 
@@ -110,14 +111,14 @@ pub(crate) struct Jpeg<'a> {
     decompressor: Decompressor,
     header: Header,
     limits: DecodeLimits,
-    /// Huffman codes are decoded by `huffman.c` where it can, else by libjpeg.
+    /// `huffman.c` decodes Huffman codes where it can, libjpeg otherwise.
     faster: bool,
-    /// libjpeg has their address.
+    /// libjpeg holds their address.
     bytes: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Jpeg<'a> {
-    /// Reads the header and holds it against the limits; nothing large is allocated.
+    /// Reads the header and checks it against the limits. Allocates nothing large.
     ///
     /// # Errors
     /// [`Corrupt`](anyrec::ErrorKind::Corrupt) for a damaged header, a missing end, or a size that the
@@ -146,7 +147,7 @@ impl<'a> Jpeg<'a> {
         }
         let most = VISITS_AT_LEAST.saturating_add(VISITS_PER_BYTE.saturating_mul(bytes.len() as u64));
         if survey.scans > MOST_SCANS || survey.visits > most {
-            return Err(corrupt(FORMAT, "more scans than a picture of this size can have"));
+            return Err(corrupt(FORMAT, "more scans than an image of this size can have"));
         }
         if !options.lenient_jpeg && survey.misses_scans {
             return Err(corrupt(FORMAT, "a component has no scan"));
@@ -157,25 +158,26 @@ impl<'a> Jpeg<'a> {
         Ok(Jpeg { decompressor, header, limits, faster: cfg!(feature = "fast-huffman"), bytes: PhantomData })
     }
 
-    /// What the header says.
+    /// The contents of the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The region that is the whole picture.
+    /// The region that covers the whole image.
     pub fn whole(&self) -> Region {
         let Size { width, height } = self.header.size;
         Region { left: 0, top: 0, width, height }
     }
 
     /// Decodes at least `region` at `eighths` (1, 2, 4 or 8) eighths of full size. The pixels are
-    /// those of a whole decode at that scale. `out` is cleared and gets rows without gaps; what it
-    /// can hold is used again.
+    /// those of a whole decode at that scale. `out` is cleared and filled with rows without gaps;
+    /// its capacity is reused.
     ///
     /// # Errors
-    /// [`Invalid`](anyrec::ErrorKind::Invalid) for a region that is empty or not within the picture and
-    /// for other scales; [`Corrupt`](anyrec::ErrorKind::Corrupt), [`Limit`](anyrec::ErrorKind::Limit) and
-    /// [`Unsupported`](anyrec::ErrorKind::Unsupported) by the data. `out` is empty then.
+    /// [`Invalid`](anyrec::ErrorKind::Invalid) for a region that is empty or not within the image
+    /// and for other scales; [`Corrupt`](anyrec::ErrorKind::Corrupt),
+    /// [`Limit`](anyrec::ErrorKind::Limit) and [`Unsupported`](anyrec::ErrorKind::Unsupported)
+    /// depending on the data. After an error `out` is empty.
     pub fn decode_region(
         mut self,
         region: Region,
@@ -186,7 +188,7 @@ impl<'a> Jpeg<'a> {
         self.decode_once(region, eighths, pixels, out)
     }
 
-    /// As [`decode_region`](Self::decode_region), which can be called once.
+    /// Implements [`decode_region`](Self::decode_region), which can be called once.
     fn decode_once(
         &mut self,
         region: Region,
@@ -218,7 +220,7 @@ impl<'a> Jpeg<'a> {
     }
 }
 
-/// A region in pixels of the scaled picture, grown to whole ones.
+/// A region in pixels of the scaled image, rounded outwards to whole pixels.
 fn scaled(region: Region, size: Size, eighths: u32) -> Result<Part> {
     if !matches!(eighths, 1 | 2 | 4 | 8) {
         return Err(Error::invalid("eighths of a jpeg's size").expected_found("1, 2, 4 or 8", eighths));
@@ -229,7 +231,7 @@ fn scaled(region: Region, size: Size, eighths: u32) -> Result<Part> {
     };
     let (Some(right), Some(bottom)) = (end(left, width, size.width), end(top, height, size.height)) else {
         return Err(Error::invalid(format!(
-            "region of {width}x{height} pixels at ({left}, {top}) of a jpeg of {size} pixels"
+            "a {width}x{height} region at ({left}, {top}) is not within the {size} jpeg"
         )));
     };
     // A JPEG's sides are below 2^16.
@@ -245,22 +247,22 @@ struct Decompressor(NonNull<State>);
 struct State {
     info: jpeg_decompress_struct,
     errors: Errors,
-    /// Memory of the faster decoder of Huffman codes.
+    /// Memory of the faster Huffman decoder.
     #[cfg(feature = "fast-huffman")]
     tables: Vec<u64>,
 }
 
 #[cfg(feature = "fast-huffman")]
 unsafe extern "C-unwind" {
-    /// Bytes that the faster decoder of Huffman codes (`huffman.c`) needs.
+    /// Bytes that the faster Huffman decoder (`huffman.c`) needs.
     fn anyrec_huffman_size() -> usize;
-    /// Lets it take over, if the file is of a kind that it knows.
+    /// Installs it if it supports the file.
     fn anyrec_huffman_install(info: *mut jpeg_decompress_struct, memory: *mut std::ffi::c_void);
 }
 
 impl Decompressor {
     fn new(strict: bool) -> Result<Self> {
-        // SAFETY: numbers and pointers, which may all be zero.
+        // SAFETY: a struct of numbers and pointers, for which zero is valid.
         let info: jpeg_decompress_struct = unsafe { std::mem::zeroed() };
         let state = Box::new(State {
             info,
@@ -270,30 +272,30 @@ impl Decompressor {
         });
         let mut this = Decompressor(NonNull::from(Box::leak(state)));
         let state = this.0.as_ptr();
-        // SAFETY: `state` is valid; no reference to it is alive.
+        // SAFETY: `state` is valid, and no reference to it exists.
         let errors = Errors::manager(unsafe { &raw mut (*state).errors });
         let info = this.info_mut();
         info.common.err = errors;
-        // SAFETY: the struct is zero but for its error manager, as libjpeg wants it.
+        // SAFETY: the struct is zero except for its error manager, as libjpeg requires.
         guarded(|| unsafe { jpeg_create_decompress(info) })?;
         Ok(this)
     }
 
     fn info(&self) -> &jpeg_decompress_struct {
-        // SAFETY: valid until dropped, and borrowed as `self` is.
+        // SAFETY: valid until dropped, and borrowed like `self`.
         unsafe { &(*self.0.as_ptr()).info }
     }
 
     fn info_mut(&mut self) -> &mut jpeg_decompress_struct {
-        // SAFETY: valid until dropped, and borrowed as `self` is.
+        // SAFETY: valid until dropped, and borrowed like `self`.
         unsafe { &mut (*self.0.as_ptr()).info }
     }
 
-    /// Reads up to the first scan. The bytes must live as long as `self` is used.
+    /// Reads up to the first scan. The bytes must outlive all use of `self`.
     fn read_header(&mut self, bytes: &[u8]) -> Result<()> {
         let info = self.info_mut();
         guarded(|| {
-            // SAFETY: a created object that has not read anything, and as many bytes as there are.
+            // SAFETY: a created object that has not read anything, and the true number of bytes.
             unsafe {
                 jpeg_mem_src(info, bytes.as_ptr(), bytes.len() as _);
                 jpeg_read_header(info, 1);
@@ -307,7 +309,7 @@ impl Decompressor {
         if info.comp_info.is_null() {
             return &[];
         }
-        // SAFETY: libjpeg has allocated as many with the header, and keeps them.
+        // SAFETY: libjpeg allocated that many with the header, and keeps them.
         unsafe { std::slice::from_raw_parts(info.comp_info, count) }
     }
 
@@ -317,8 +319,8 @@ impl Decompressor {
         self.components().iter().map(blocks).sum()
     }
 
-    /// Starts decoding at a scale; a file of several scans is read whole. Gives the part that the
-    /// rows to be read now make up: `wanted`, with a few more columns where need be.
+    /// Starts decoding at a scale. A file with several scans is read completely. Returns the part
+    /// that the following rows cover: `wanted`, with a few extra columns if necessary.
     fn start(&mut self, wanted: Part, eighths: u32, space: J_COLOR_SPACE, faster: bool) -> Result<Part> {
         let info = self.info_mut();
         info.scale_num = eighths;
@@ -336,7 +338,7 @@ impl Decompressor {
         let Part { mut left, mut top, .. } = wanted;
         let mut right = left + wanted.width;
         if self.is_smoothed() {
-            // Takes the border of a crop for that of the picture, blocks away from it.
+            // Smoothing treats the border of a crop as that of the image, with effects blocks away from it.
             (left, top, right) = (0, 0, width);
         } else if subsampled {
             left = left.saturating_sub(MARGIN);
@@ -356,26 +358,26 @@ impl Decompressor {
         Ok(Part { left, top, width: cropped, height: wanted.top + wanted.height - top })
     }
 
-    /// Has most of libjpeg's work done by `huffman.c`, where it can.
+    /// Hands most of libjpeg's work to `huffman.c`, where possible.
     #[cfg(feature = "fast-huffman")]
     fn decode_codes_faster(&mut self) {
-        // SAFETY: a number.
+        // SAFETY: returns a number and has no preconditions.
         let size = unsafe { anyrec_huffman_size() };
         // SAFETY: valid until dropped; nothing else refers to it now.
         let State { info, tables, .. } = unsafe { &mut *self.0.as_ptr() };
         tables.reserve(size.div_ceil(size_of::<u64>()));
-        // SAFETY: decompression has started and no row is read; the memory is as large and aligned
-        // as it must be, and is dropped after `info` is destroyed.
+        // SAFETY: decompression has started and no row has been read; the memory has the required
+        // size and alignment, and is dropped after `info` is destroyed.
         unsafe { anyrec_huffman_install(info, tables.as_mut_ptr().cast()) };
     }
 
-    /// libjpeg does all of its work.
+    /// libjpeg does all of the work.
     #[cfg(not(feature = "fast-huffman"))]
     fn decode_codes_faster(&mut self) {}
 
-    /// Whether libjpeg guesses coefficients of a progressive picture that no scan has given.
+    /// Whether libjpeg estimates coefficients of a progressive image that no scan has provided.
     fn is_smoothed(&self) -> bool {
-        /// Coefficients that are guessed, in their order within a block.
+        /// Coefficients that are estimated, in their order within a block.
         const GUESSED: std::ops::Range<usize> = 1..10;
         let precision = self.info().coef_bits.cast::<[c_int; DCTSIZE2]>();
         if precision.is_null() {
@@ -386,9 +388,9 @@ impl Decompressor {
         precision.iter().any(|bits| bits.get(GUESSED).is_some_and(|bits| bits.iter().any(|bits| *bits != 0)))
     }
 
-    /// Reads the rows of `part`, `count` bytes a pixel, into `out`, which is empty.
+    /// Reads the rows of `part`, `count` bytes per pixel, into the empty `out`.
     fn read_rows(&mut self, part: Part, count: usize, out: &mut Vec<u8>) -> Result<()> {
-        /// libjpeg gives at most as many rows at a time as there are in a unit of samples.
+        /// libjpeg returns at most as many rows at a time as a unit of samples has.
         const AT_A_TIME: u32 = 4;
         let row_length = part.width as usize * count;
         let length = row_length * part.height as usize;
@@ -402,10 +404,10 @@ impl Decompressor {
                 let mut rows = [std::ptr::null_mut(); AT_A_TIME as usize];
                 let ahead = AT_A_TIME.min(part.height - done);
                 for (row, at) in rows.iter_mut().zip(done..done + ahead) {
-                    // SAFETY: within the room, which holds as many rows as the part has.
+                    // SAFETY: within the buffer, which has space for all rows of the part.
                     *row = unsafe { room.add(at as usize * row_length) };
                 }
-                // SAFETY: `ahead` of the rows are set, each with room for the output width.
+                // SAFETY: `ahead` of the rows are set, each with space for the output width.
                 match unsafe { jpeg_read_scanlines(info, rows.as_mut_ptr(), ahead) } {
                     0 => break,
                     read => done += read,
@@ -423,8 +425,8 @@ impl Decompressor {
 
 impl Drop for Decompressor {
     fn drop(&mut self) {
-        // SAFETY: made by `new` from a box, and dropped once. Destroying is right in any state,
-        // also where creating failed (the struct is zero then), and does not fail.
+        // SAFETY: `new` made it from a box, and it is dropped once. Destroying is valid in any
+        // state, even if creating failed (the struct is zero then), and does not fail.
         unsafe {
             jpeg_destroy_decompress(&mut (*self.0.as_ptr()).info);
             drop(Box::from_raw(self.0.as_ptr()));

@@ -1,9 +1,10 @@
-//! A picture on its way through the steps, made as late and as small as possible.
+//! An image that passes through the steps, materialised as late and as small as possible.
 //!
-//! Resizing, cropping and mirroring are only noted at first: which part of the source is looked at
-//! (`area`), how large it is to become (`size`), and past which border no pixel may count (`clip`).
-//! A step that needs pixels settles the account, and so does the end: then only that part of a JPEG
-//! is decoded, at the smallest scale that still has enough pixels, and resized once.
+//! Resizing, cropping and mirroring are only recorded at first: which part of the source is used
+//! (`area`), its final size (`size`), and the border beyond which no pixel contributes (`clip`). A
+//! step that needs pixels applies the recorded operations, and so does the end of the recipe. Only
+//! then is that part of a JPEG decoded, at the smallest scale that still has enough pixels, and
+//! resized once.
 
 use super::random::Random;
 use super::step::{Crop, Extent, Law, Range};
@@ -16,10 +17,10 @@ use anyrec::{Error, ErrorKind, Result};
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{PixelType, ResizeOptions, Resizer};
 
-/// Bytes of a pixel on the way: red, green, blue, opacity. Four are quicker to resize than three.
+/// Bytes per pixel while processing: red, green, blue, alpha. Resizing four is faster than three.
 pub(super) const PIXEL: usize = 4;
 
-/// Memory that is used again from picture to picture.
+/// Memory that is reused from image to image.
 #[derive(Default)]
 pub(super) struct Workshop {
     resizer: Resizer,
@@ -27,14 +28,14 @@ pub(super) struct Workshop {
     spare: Vec<u8>,
 }
 
-/// Where the pixels of the account come from.
+/// Where the pixels of the pending operations come from.
 enum Source<'a> {
     Jpeg(Jpeg<'a>, Pixels),
     /// Pixels in the workshop's `decoded`.
     Decoded(Extent),
 }
 
-/// A rectangle between pixels.
+/// A rectangle with fractional coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Area {
     left: f64,
@@ -49,7 +50,7 @@ impl Area {
     }
 }
 
-/// The steps so far, as far as they are not settled.
+/// The pending operations.
 struct View {
     area: Area,
     clip: Area,
@@ -64,7 +65,7 @@ impl View {
     }
 }
 
-/// A picture on its way.
+/// An image being processed.
 pub(super) struct Canvas<'a, 'w> {
     source: Source<'a>,
     view: View,
@@ -72,16 +73,16 @@ pub(super) struct Canvas<'a, 'w> {
     limits: decode::DecodeLimits,
 }
 
-/// The samples of a picture of 8 bits.
+/// The samples of an 8-bit image.
 fn bytes_of(picture: Picture) -> Result<Vec<u8>> {
     match picture.into_samples() {
         Samples::Eight(samples) => Ok(samples),
-        Samples::Sixteen(_) => Err(Error::invalid("a picture of more than 8 bits")),
+        Samples::Sixteen(_) => Err(Error::invalid("the image has more than 8 bits per sample")),
     }
 }
 
 impl<'a, 'w> Canvas<'a, 'w> {
-    /// An encoded picture. Of a JPEG nothing but the header is decoded yet.
+    /// An encoded image. Only the header of a JPEG is decoded at first.
     pub fn open(bytes: &'a [u8], options: &DecodeOptions, workshop: &'w mut Workshop) -> Result<Self> {
         let limits = options.limits.clone();
         if decode::is_jpeg(bytes) {
@@ -104,17 +105,17 @@ impl<'a, 'w> Canvas<'a, 'w> {
         self.view.size
     }
 
-    /// Whether the pixels still have to be mirrored, which whoever takes them does on the way.
+    /// Whether the pixels must still be mirrored, which the caller does as it reads them.
     pub fn is_mirrored(&self) -> bool {
         self.view.mirrored
     }
 
-    /// Left becomes right.
+    /// Mirrors left to right.
     pub fn mirror(&mut self) {
         self.view.mirrored = !self.view.mirrored;
     }
 
-    /// How much larger the picture is than a crop, after it was enlarged if need be.
+    /// How much larger the image is than a crop, after enlarging it if necessary.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
     pub fn room_for(&mut self, crop: Crop) -> Result<Extent> {
         let scaled = |to: u32, from: u32, other: u32| (to as f32 / from as f32 * other as f32) as u32;
@@ -132,13 +133,13 @@ impl<'a, 'w> Canvas<'a, 'w> {
         Ok((width.saturating_sub(crop.to.0), height.saturating_sub(crop.to.1)))
     }
 
-    /// A part, from (left, top) on.
+    /// Crops a part, starting at (left, top).
     pub fn crop(&mut self, left: u32, top: u32, to: Extent) -> Result<()> {
         let (width, height) = self.view.size;
         let fits =
             |from: u32, length: u32, whole: u32| from.checked_add(length).is_some_and(|end| end <= whole);
         if !fits(left, to.0, width) || !fits(top, to.1, height) {
-            return Err(Error::invalid("part of a picture to cut out")
+            return Err(Error::invalid("size of a crop")
                 .expected_found(format!("at most {width}x{height}"), format!("{}x{}", to.0, to.1))
                 .with_hint("resize before cropping"));
         }
@@ -158,7 +159,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         Ok(())
     }
 
-    /// Another size.
+    /// Resizes.
     pub fn resize(&mut self, to: Extent, filter: Filter) -> Result<()> {
         if to == self.view.size {
             return Ok(());
@@ -168,7 +169,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         }
         let filter = filter.resolved(self.view.size, to);
         if matches!(filter, Filter::Nearest | Filter::Area) {
-            // These look at whole pictures only.
+            // These filters work on whole images only.
             self.settle()?;
             self.check_size(to)?;
             let (width, height) = self.view.size;
@@ -187,13 +188,13 @@ impl<'a, 'w> Canvas<'a, 'w> {
         let pixels = u64::from(width) * u64::from(height);
         if pixels > self.limits.pixels {
             let message =
-                format!("a picture of {width}x{height} pixels is over the limit of {}", self.limits.pixels);
+                format!("an image of {width}x{height} pixels is over the limit of {}", self.limits.pixels);
             return Err(Error::new(ErrorKind::Limit, message));
         }
         Ok(())
     }
 
-    /// Makes the pixels of the account; only a mirroring stays on it.
+    /// Applies the pending operations to the pixels; only mirroring stays pending.
     pub fn settle(&mut self) -> Result<()> {
         let View { area, clip, size, filter, mirrored } = self.view;
         if let (Source::Decoded(whole), None) = (&self.source, filter)
@@ -202,7 +203,8 @@ impl<'a, 'w> Canvas<'a, 'w> {
             return Ok(());
         }
         self.check_size(size)?;
-        // The part of the source that counts: the area, and around it what the filter looks at.
+        // The part of the source that contributes: the area and the surroundings that the filter
+        // reads.
         let wanted = match filter {
             None => area,
             Some(filter) => grown(area, size, filter, clip),
@@ -239,7 +241,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         Ok(())
     }
 
-    /// Cuts a rectangle out of what was decoded.
+    /// Crops the decoded pixels.
     fn cut(&mut self, part: Part, wanted: Region) {
         let Workshop { decoded, spare, .. } = &mut *self.workshop;
         let row = part.width as usize * PIXEL;
@@ -250,14 +252,14 @@ impl<'a, 'w> Canvas<'a, 'w> {
         }
     }
 
-    /// Resizes what was decoded; nothing outside of `clip` counts.
+    /// Resizes the decoded pixels; nothing outside `clip` contributes.
     fn convolve(&mut self, part: Part, clip: Region, area: Area, to: Extent, filter: Filter) -> Result<()> {
         let Workshop { decoded, spare, resizer } = &mut *self.workshop;
         let source = ImageRef::new(part.width, part.height, decoded, PixelType::U8x4).map_err(failure)?;
         let source =
             CroppedImage::new(&source, clip.left, clip.top, clip.width, clip.height).map_err(failure)?;
         let size = to.0 as usize * to.1 as usize * PIXEL;
-        // Every byte is written: what was there need not be cleared.
+        // Every byte is overwritten, so the old contents need not be cleared.
         if spare.len() < size {
             let more = size - spare.len();
             reserve(spare, more)?;
@@ -284,7 +286,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         Ok(self.workshop.decoded.as_chunks_mut().0)
     }
 
-    /// The pixels, and their size, for a step that makes new ones from them.
+    /// The pixels and their size, for a step that computes new pixels from them.
     fn remade(&mut self, to: Extent, make: impl FnOnce(&[[u8; PIXEL]], Extent, &mut Vec<u8>)) -> Result<()> {
         let mirrored = self.view.mirrored;
         self.view.mirrored = false;
@@ -303,7 +305,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         Ok(())
     }
 
-    /// A border all round.
+    /// Adds a border on all sides.
     pub fn pad(&mut self, border: u32, fill: u8) -> Result<()> {
         let (width, height) = self.size();
         let grown = |side: u32| side.checked_add(border.checked_mul(2)?);
@@ -323,14 +325,14 @@ impl<'a, 'w> Canvas<'a, 'w> {
         })
     }
 
-    /// Turned about the centre, counterclockwise.
+    /// Rotates about the centre, counterclockwise.
     pub fn rotate(&mut self, degrees: Range, fill: u8, law: Law, random: &mut Random) -> Result<()> {
         let (low, high) = degrees;
         let (width, height) = self.size();
         let middle = |side: u32| f64::from(side) / 2.0;
         let (angle, centre) = match law {
             Law::Torchvision => (random.between(low, high), (middle(width) - 0.5, middle(height) - 0.5)),
-            // Each whole number has one share of the range; the ends too.
+            // Every integer has an equal share of the range, including both ends.
             Law::Mxnet => {
                 let whole = random.between(low.ceil(), high.floor() + 1.0).floor().min(high);
                 (whole, (middle(width), middle(height)))
@@ -342,7 +344,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
     }
 }
 
-/// Turns a picture about a pixel, or a place between pixels, counterclockwise.
+/// Rotates an image about a pixel or a point between pixels, counterclockwise.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn turn(
     pixels: &[[u8; PIXEL]],
@@ -384,7 +386,7 @@ fn turn(
     }
 }
 
-/// How far a filter looks to either side, in pixels of what is resized.
+/// How far a filter reaches to either side, in pixels of its input.
 fn reach(from: f64, to: u32, filter: Filter) -> f64 {
     let ratio = (from / f64::from(to)).max(1.0);
     match filter {
@@ -397,9 +399,9 @@ fn reach(from: f64, to: u32, filter: Filter) -> f64 {
     }
 }
 
-/// What a filter looks at to make the area; nothing outside of `clip`.
+/// What a filter reads to compute the area; nothing outside `clip`.
 fn grown(area: Area, size: Extent, filter: Filter, clip: Area) -> Area {
-    // A pixel more, for what is rounded on the way.
+    // One extra pixel for rounding.
     let across = reach(area.width, size.0, filter) + 1.0;
     let down = reach(area.height, size.1, filter) + 1.0;
     let left = (area.left - across).max(clip.left);
@@ -412,7 +414,7 @@ fn grown(area: Area, size: Extent, filter: Filter, clip: Area) -> Area {
 /// The smallest rectangle of whole pixels around an area.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn rounded_out(area: Area) -> Region {
-    // Products of fractions come out a little off where they should be whole.
+    // Products of fractions are slightly off where they should be integers.
     const SLACK: f64 = 1e-6;
     let (left, top) = ((area.left + SLACK).floor().max(0.0), (area.top + SLACK).floor().max(0.0));
     let right = (area.left + area.width - SLACK).ceil();
@@ -425,7 +427,7 @@ fn rounded_out(area: Area) -> Region {
     }
 }
 
-/// The part of a rectangle that a decoded part (which begins at 0, 0) has.
+/// The intersection of a rectangle with a decoded part (which begins at 0, 0).
 fn within(region: Region, part: Part) -> Region {
     let left = region.left.min(part.width - 1);
     let top = region.top.min(part.height - 1);
@@ -437,9 +439,9 @@ fn within(region: Region, part: Part) -> Region {
     }
 }
 
-/// The scale to decode a JPEG at: the smallest that still has two pixels for each that is wanted, to
-/// either side (with one, the result is off by 2 levels on average instead of 0.7). Only a filter that
-/// widens with the ratio can take it from there.
+/// The scale to decode a JPEG at: the smallest that still has two pixels for each requested one in
+/// either direction (with one, the result is off by 2 levels on average instead of 0.7). Only a
+/// filter that widens with the ratio can resize from there.
 fn eighths(area: Area, size: Extent, filter: Option<Filter>) -> u32 {
     let smooth = matches!(filter, Some(Filter::SmoothBilinear | Filter::SmoothCubic | Filter::SmoothLanczos));
     let ratio = (area.width / f64::from(size.0)).min(area.height / f64::from(size.1));

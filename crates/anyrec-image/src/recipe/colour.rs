@@ -1,9 +1,9 @@
-//! Steps that change colours, pixel by pixel. A pixel is red, green, blue and opacity.
+//! Steps that change colours, pixel by pixel. A pixel is red, green, blue and alpha.
 
 use super::random::Random;
 use super::step::{Jitter, Law, Range};
 
-/// The nearest level; past the ends, the end.
+/// Rounds to the nearest level and saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn level(value: f32) -> u8 {
     (value + 0.5) as u8
@@ -20,12 +20,12 @@ fn each(pixels: &mut [[u8; 4]], mut change: impl FnMut([f32; 3]) -> [f32; 3]) {
 fn gray([red, green, blue]: [f32; 3], law: Law) -> f32 {
     match law {
         Law::Torchvision => 0.299 * red + 0.587 * green + 0.114 * blue,
-        // MXNet has blue first, and takes it for red here.
+        // MXNet stores blue first and treats it as red here.
         Law::Mxnet => 0.114 * red + 0.587 * green + 0.299 * blue,
     }
 }
 
-/// What is between (below 1) or beyond (above 1) two values.
+/// Interpolates between two values (below 1) or extrapolates beyond them (above 1).
 fn blend(from: f32, to: f32, share: f32) -> f32 {
     from + (to - from) * share
 }
@@ -90,7 +90,7 @@ fn hue(pixels: &mut [[u8; 4]], turns: f32, _: Law) {
     });
 }
 
-/// Which sixth of the colour circle, as a share of a turn, and the largest and smallest value.
+/// The hue as a fraction of a turn, and the largest and smallest value.
 fn hue_of([red, green, blue]: [f32; 3]) -> (f32, f32, f32) {
     let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
     let spread = most - least;
@@ -116,7 +116,7 @@ fn from_hsv(hue: f32, saturation: f32, value: f32) -> [f32; 3] {
     on_circle(hue, value * (1.0 - saturation), value)
 }
 
-/// The colour at this place of the circle whose values lie between these.
+/// The colour with this hue whose values lie between these.
 fn on_circle(hue: f32, least: f32, most: f32) -> [f32; 3] {
     let place = |shift: f32| {
         // 0 at one end of the circle's third, 1 at the other: a trapezium over the sixths.
@@ -127,9 +127,10 @@ fn on_circle(hue: f32, least: f32, most: f32) -> [f32; 3] {
     [place(0.0), place(4.0), place(2.0)]
 }
 
-/// Moves hue, lightness and saturation: see [`Step::Hls`](super::Step::Hls).
+/// Shifts hue, lightness and saturation: see [`Step::Hls`](super::Step::Hls).
 pub(super) fn hls(pixels: &mut [[u8; 4]], most: [u32; 3], random: &mut Random) {
-    // MXNet's law: one draw with little weight and one with much, so that the middle is likelier.
+    // MXNet's distribution: one draw with little weight and one with much, so that the middle is
+    // likelier.
     let [hue_moved, lightness_moved, saturation_moved] = most.map(|most| {
         let most = f64::from(most);
         let drawn = draw(random, (-most, most)) / 5.0 + draw(random, (-most, most)) * 4.0 / 5.0;
@@ -148,7 +149,7 @@ pub(super) fn hls(pixels: &mut [[u8; 4]], most: [u32; 3], random: &mut Random) {
     });
 }
 
-/// The main axes of the colours of ImageNet's pictures (Krizhevsky 2012), in levels, and how far
+/// The principal axes of the colours of ImageNet's images (Krizhevsky 2012), in levels, and how far
 /// colours spread along each.
 const AXES: [([f64; 3], f64); 3] = [
     ([-0.5675, -0.5808, -0.5836], 55.46),

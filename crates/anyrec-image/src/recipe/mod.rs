@@ -1,4 +1,4 @@
-//! Recipes: how encoded pictures become samples for training.
+//! Recipes: how encoded images become training samples.
 //!
 //! A [`Recipe`] is a list of [`Step`]s and the form of the result. It is a pure function: the same
 //! bytes and the same [`Random`] give the same numbers.
@@ -20,14 +20,14 @@ use canvas::{Canvas, PIXEL, Workshop};
 use output::Target;
 use std::cell::RefCell;
 
-/// Subtracted and divided by at the end: `(value * scale - mean) / deviation`, a channel each.
+/// Normalises at the end: `(value * scale - mean) / deviation`, per channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalise {
-    /// What values are multiplied by first.
+    /// The factor that values are multiplied by first.
     pub scale: f64,
-    /// What is subtracted; one for each channel, or one for all.
+    /// The mean to subtract; one for each channel, or one for all.
     pub mean: Vec<f64>,
-    /// What it is divided by; likewise.
+    /// The deviation to divide by; one for each channel, or one for all.
     pub deviation: Vec<f64>,
 }
 
@@ -37,22 +37,22 @@ pub struct Normalise {
 pub struct Form {
     /// Width and height.
     pub size: Extent,
-    /// 1 for gray, 3 for red, green, blue, 4 for these and opacity.
+    /// 1 for gray, 3 for red, green and blue, 4 for these and alpha.
     pub channels: usize,
-    /// The order of the numbers.
+    /// The order of the values.
     pub layout: Layout,
-    /// Their type.
+    /// The type of the values.
     pub element: Element,
-    /// How they are scaled; not at all without. Floats are then 0 to 255.
+    /// How values are normalised. Without it, floats are 0 to 255.
     pub normalise: Option<Normalise>,
-    /// Whether pictures are turned upright by their EXIF data first. Default false.
+    /// Whether to apply the EXIF orientation first. Default false.
     pub exif_orientation: bool,
-    /// Whether what is there of a JPEG that is cut short or broken is taken. Default false.
+    /// Whether to accept a truncated or damaged JPEG and use what can be decoded. Default false.
     pub lenient: bool,
 }
 
 impl Form {
-    /// Pictures of this size: three channels in planes of 32-bit floats from 0 to 255.
+    /// Samples of this size: three channels in planes of 32-bit floats from 0 to 255.
     pub fn new(size: Extent) -> Self {
         Form {
             size,
@@ -66,7 +66,7 @@ impl Form {
     }
 }
 
-/// How encoded pictures become samples.
+/// How encoded images become samples.
 ///
 /// ```
 /// use anyrec_image::{Channels, Form, Picture, Random, Recipe, Samples, Step, encode_png};
@@ -91,11 +91,11 @@ thread_local! {
 }
 
 impl Recipe {
-    /// A recipe.
+    /// Creates a recipe.
     ///
     /// # Errors
-    /// [`Invalid`](anyrec::ErrorKind::Invalid) for numbers that make no sense, for steps that do not
-    /// lead to the size, and for bytes that are to be scaled.
+    /// [`Invalid`](anyrec::ErrorKind::Invalid) for values out of range, for steps that do not
+    /// produce the size, and for normalised bytes.
     pub fn new(steps: Vec<Step>, form: Form) -> Result<Recipe> {
         let channels = form.channels;
         if !matches!(channels, 1 | 3 | 4) {
@@ -113,7 +113,7 @@ impl Recipe {
                 (None, Some(last)) => format!("any size after {}", last.name()),
                 (_, None) => "no step".to_owned(),
             };
-            return Err(Error::invalid("the steps do not lead to the size of a sample")
+            return Err(Error::invalid("the steps do not produce the size of a sample")
                 .expected_found(format!("{width}x{height}"), found)
                 .with_hint("end with a crop or ResizeTo of that size"));
         }
@@ -125,7 +125,7 @@ impl Recipe {
                 .expected_found("at most 1 GiB", format!("{width}x{height}")));
         }
         if form.element == Element::U8 && form.normalise.is_some() {
-            return Err(Error::invalid("samples that are normalised are floats, not uint8"));
+            return Err(Error::invalid("normalised samples must be floats, not uint8"));
         }
         let scale = match &form.normalise {
             None => [(1.0, 0.0); PIXEL],
@@ -149,19 +149,19 @@ impl Recipe {
         &self.form
     }
 
-    /// Bytes of a sample.
+    /// Bytes per sample.
     pub fn size(&self) -> usize {
         let (width, height) = self.form.size;
         width as usize * height as usize * self.form.channels * self.form.element.size()
     }
 
-    /// Makes a sample of an encoded picture.
+    /// Makes a sample from an encoded image.
     ///
     /// # Errors
-    /// As [`decode`](super::decode), and when the picture is too small for a crop.
+    /// As [`decode`](super::decode), and if the image is too small for a crop.
     pub fn make(&self, encoded: &[u8], random: &mut Random, into: &mut [u8]) -> Result<()> {
         WORKSHOP.with(|workshop| {
-            // A recipe calls nobody who could ask for another picture meanwhile.
+            // A recipe calls no code that could start another image on this thread.
             let mut workshop = workshop.borrow_mut();
             let mut canvas = Canvas::open(encoded, &self.decode, &mut workshop)?;
             for step in &self.steps {
@@ -184,7 +184,7 @@ fn scale_of(normalise: &Normalise, channels: usize) -> Result<output::Scale> {
             all.iter_mut().zip(numbers).for_each(|(all, number)| *all = *number);
             Ok(all)
         }
-        _ => Err(Error::invalid(format!("numbers in the {name} of Normalise"))
+        _ => Err(Error::invalid(format!("number of values in the {name} of Normalise"))
             .expected_found(format!("1 or {channels}"), numbers.len())),
     };
     let (mean, deviation) = (each(&normalise.mean, "mean")?, each(&normalise.deviation, "std")?);
@@ -250,7 +250,7 @@ fn apply(step: &Step, canvas: &mut Canvas<'_, '_>, random: &mut Random) -> Resul
     }
 }
 
-/// A part by a [`Law`]: left, top and size.
+/// The part to crop according to a [`Law`]: left, top and size.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates on floats
 fn draw_part(
     whole: Extent,

@@ -1,27 +1,27 @@
-//! The end of a recipe: pixels to the numbers a model takes.
+//! The end of a recipe: converts pixels to the values a model takes.
 
 use super::canvas::PIXEL;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-/// The order of a sample's numbers.
+/// The order of a sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// Channel by channel (NCHW, as torch and MXNet have it).
+    /// Channel by channel (NCHW, as in torch and MXNet).
     #[default]
     Planes,
     /// Pixel by pixel (NHWC).
     Pixels,
 }
 
-/// The type of a sample's numbers.
+/// The type of a sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Element {
-    /// 0 to 255 as they are.
+    /// Unsigned bytes, 0 to 255.
     U8,
-    /// 16-bit floats of IEEE 754.
+    /// IEEE 754 16-bit floats.
     F16,
-    /// The upper halves of 32-bit floats.
+    /// bfloat16: the upper halves of 32-bit floats.
     Bf16,
     /// 32-bit floats.
     #[default]
@@ -29,7 +29,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Bytes of a number.
+    /// Bytes per value.
     pub fn size(self) -> usize {
         match self {
             Element::U8 => 1,
@@ -39,12 +39,12 @@ impl Element {
     }
 }
 
-/// What each channel's values are multiplied by, and what is then added.
+/// The factor that each channel's values are multiplied by, and the offset that is then added.
 pub(super) type Scale = [(f32, f32); PIXEL];
 
 /// How a sample is written.
 pub(super) struct Target<'a> {
-    /// Pixels in a row.
+    /// Pixels per row.
     pub width: usize,
     /// Whether rows are written from right to left.
     pub mirrored: bool,
@@ -59,7 +59,7 @@ impl Target<'_> {
     pub fn write(&self, pixels: &[[u8; PIXEL]], into: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor supports the features that the function is compiled for.
             unsafe { self.write_avx2(pixels, into) };
             return;
         }
@@ -129,7 +129,8 @@ impl Target<'_> {
     }
 }
 
-/// One channel of a pixel. Taken out of the pixel as a number, eight pixels are done at a time.
+/// One channel of a pixel. Extracting it from the pixel as an integer lets the compiler process
+/// eight pixels at a time.
 #[inline(always)]
 fn value(pixel: &[u8; PIXEL], channel: usize) -> u8 {
     // The lowest byte after the shift.
@@ -138,7 +139,7 @@ fn value(pixel: &[u8; PIXEL], channel: usize) -> u8 {
     value
 }
 
-/// Floats as numbers of a type, in the machine's byte order.
+/// Converts floats to a type, in native byte order.
 #[inline(always)]
 fn store(floats: &[f32], element: Element, into: &mut [u8]) {
     match element {
@@ -163,8 +164,8 @@ fn store(floats: &[f32], element: Element, into: &mut [u8]) {
     }
 }
 
-/// The nearest number that is the upper half of a float, ties to even. Samples are never NaN, for
-/// which this would be wrong; a crate's function that asks takes ten times as long.
+/// The nearest number that is the upper half of a float, ties to even. This would be wrong for NaN,
+/// but samples are never NaN. A crate's function that checks for NaN takes ten times as long.
 #[inline(always)]
 fn to_bf16(float: f32) -> u16 {
     let bits = float.to_bits();

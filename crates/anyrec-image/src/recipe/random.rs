@@ -1,16 +1,16 @@
-//! Chance that can be repeated: numbers that follow from a key alone.
+//! Repeatable random numbers that depend only on a key.
 
-/// What SplitMix64's state grows by.
+/// The increment of SplitMix64's state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Random numbers of one sample (SplitMix64).
+/// The random numbers of one sample (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The numbers that belong to these: a seed, an epoch, a place in its order.
+    /// The numbers for a key: a seed, an epoch, a position in its order.
     ///
     /// ```
     /// use anyrec_image::Random;
@@ -27,7 +27,7 @@ impl Random {
         mix(self.state)
     }
 
-    /// A number from 0 up to and without 1.
+    /// A number from 0 (inclusive) to 1 (exclusive).
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -37,19 +37,19 @@ impl Random {
         low + (high - low) * self.unit()
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// A whole number from 0 to `most`, each as likely as another.
+    /// An integer from 0 to `most`, uniformly distributed.
     pub fn up_to(&mut self, most: u32) -> u32 {
-        // The bias of the product is under 2^-32.
+        // The bias of the product is below 2^-32.
         let product = u128::from(self.next()) * (u128::from(most) + 1);
         u32::try_from(product >> 64).unwrap_or(most)
     }
 
-    /// A number of the normal distribution with this standard deviation.
+    /// A normally distributed number with this standard deviation.
     pub fn normal(&mut self, deviation: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         deviation * radius * (std::f64::consts::TAU * self.unit()).cos()

@@ -6,89 +6,90 @@ use anyrec::{Error, Result};
 /// Width and height in pixels.
 pub type Extent = (u32, u32);
 
-/// Two numbers between which one is drawn.
+/// The range from which a number is drawn.
 pub type Range = (f64, f64);
 
-/// One step on the way from a decoded picture to a sample.
+/// One step from a decoded image to a sample.
 ///
-/// Colour steps work on red, green and blue of 8 bits, rounded after each, and leave opacity alone.
+/// Colour steps work on 8-bit red, green and blue, round after each step, and leave alpha
+/// unchanged.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Resizes so that the shorter side has this length; proportions are kept, the longer side is
-    /// rounded down.
+    /// Resizes so that the shorter side has this length. Proportions are kept, and the longer side
+    /// is rounded down.
     Resize {
         /// Length of the shorter side.
         shorter: u32,
-        /// How.
+        /// The filter.
         filter: Filter,
     },
     /// Resizes to exactly this size.
     ResizeTo {
         /// Width and height.
         to: Extent,
-        /// How.
+        /// The filter.
         filter: Filter,
     },
-    /// The middle; odd margins are smaller on the left and top.
+    /// Crops the centre; odd margins are smaller on the left and top.
     CentreCrop(Crop),
-    /// A part, anywhere.
+    /// Crops a part at a random position.
     RandomCrop(Crop),
-    /// A part of random area and proportions, anywhere, resized to one size.
+    /// Crops a part of random area, proportions and position, and resizes it.
     RandomResizedCrop {
-        /// Width and height afterwards.
+        /// Width and height after resizing.
         to: Extent,
-        /// The part's share of the picture's area.
+        /// The part's share of the image's area.
         area: Range,
         /// Its width over its height.
         aspect: Range,
-        /// How it is drawn.
+        /// How the part is drawn.
         law: Law,
-        /// How it is resized.
+        /// The filter.
         filter: Filter,
     },
-    /// Mirrored left to right with this probability.
+    /// Mirrors left to right with this probability.
     Flip(f64),
-    /// Brightness, contrast, saturation and hue are changed, those that are given, in random order.
+    /// Changes brightness, contrast, saturation and hue, those that are given, in random order.
     Jitter(Jitter),
-    /// Hue, lightness and saturation moved by whole numbers of up to these, in OpenCV's units (a
-    /// turn of the hue is 180, the others go to 255): MXNet's `random_h`, `random_l`, `random_s`.
+    /// Shifts hue, lightness and saturation by integers up to these, in OpenCV's units (a full turn
+    /// of the hue is 180, the others go up to 255): MXNet's `random_h`, `random_l`, `random_s`.
     Hls {
-        /// Most that the hue is moved, to either side.
+        /// The maximum shift of the hue, to either side.
         hue: u32,
-        /// Most that the lightness is moved.
+        /// The maximum shift of the lightness.
         lightness: u32,
-        /// Most that the saturation is moved.
+        /// The maximum shift of the saturation.
         saturation: u32,
     },
-    /// Noise along the main axes of natural images' colours, with this standard deviation
+    /// Adds noise along the principal axes of natural images' colours, with this standard deviation
     /// (AlexNet's; 0.1 is usual).
     PcaNoise(f64),
-    /// Turned about its centre by so many degrees counterclockwise, between pixels bilinearly; what
-    /// comes from outside has the value `fill`.
+    /// Rotates about the centre by this many degrees counterclockwise, with bilinear interpolation.
+    /// Pixels from outside have the value `fill`.
     Rotate {
         /// Degrees.
         degrees: Range,
-        /// Value of all channels outside.
+        /// The value of all channels outside.
         fill: u8,
-        /// By how many of them, and about which centre.
+        /// Which angles are drawn, and the centre of rotation.
         law: Law,
     },
-    /// A border of this many pixels on every side.
+    /// Adds a border of this many pixels on every side.
     Pad {
-        /// Pixels.
+        /// Width of the border.
         border: u32,
-        /// Value of all channels.
+        /// The value of all channels.
         fill: u8,
     },
 }
 
-/// The size of a crop, and what happens to pictures that are smaller.
+/// The size of a crop, and what happens to smaller images.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crop {
     /// Width and height.
     pub to: Extent,
-    /// How smaller pictures are enlarged first, as MXNet does it; without, they are an error.
+    /// The filter that enlarges smaller images first, as MXNet does; without it, they are an error.
     pub enlarge: Option<Filter>,
 }
 
@@ -98,27 +99,29 @@ impl From<Extent> for Crop {
     }
 }
 
-/// Whose definition of a step is meant, where they differ.
+/// Which library's definition of a step applies, where they differ.
 ///
-/// [`Step::RandomResizedCrop`] tries ten times to find a part that fits, by either.
+/// Both try ten times to find a part that fits for [`Step::RandomResizedCrop`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Law {
-    /// `RandomResizedCrop`: the logarithms of proportions are equally likely; if nothing fits, the
-    /// largest part in the middle whose proportions are allowed. `Rotate`: by any part of a degree.
+    /// `RandomResizedCrop`: the logarithm of the aspect ratio is uniform; if nothing fits, the
+    /// largest centred part with an allowed aspect ratio is used. `Rotate`: by any fraction of a
+    /// degree.
     #[default]
     Torchvision,
-    /// `RandomResizedCrop`: proportions are equally likely, and turned over half of the time; if
-    /// nothing fits, the middle, of the final size, not resized. `Rotate`: by whole degrees, about the
-    /// pixel of half the width and height, which lies half a pixel below and right of the centre.
-    /// `Jitter`: a pixel's gray has red's weight for blue and blue's for red.
+    /// `RandomResizedCrop`: the aspect ratio is uniform, and inverted half of the time; if nothing
+    /// fits, the centre is cropped to the final size without resizing. `Rotate`: by whole degrees,
+    /// about the pixel at half the width and height, which is half a pixel below and to the right
+    /// of the centre. `Jitter`: the gray value of a pixel uses red's weight for blue and blue's for
+    /// red.
     Mxnet,
 }
 
-/// What [`Step::Jitter`] changes, and how far: each is drawn anew for every picture.
+/// What [`Step::Jitter`] changes, and how far. Each value is drawn anew for every image.
 ///
-/// As torchvision defines them: brightness multiplies; contrast goes from the mean gray (0) past the
-/// picture (1); saturation from the gray picture (0) past the picture (1); hue is moved by a share of
-/// a turn.
+/// As torchvision defines them: brightness multiplies; contrast ranges from the mean gray (0) past
+/// the image (1); saturation ranges from the gray image (0) past the image (1); hue is shifted by a
+/// fraction of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Jitter {
     /// Factors.
@@ -129,12 +132,12 @@ pub struct Jitter {
     pub saturation: Option<Range>,
     /// Turns, from -0.5 to 0.5.
     pub hue: Option<Range>,
-    /// What gray is.
+    /// How gray is computed.
     pub law: Law,
 }
 
 impl Step {
-    /// Its name, as messages have it.
+    /// The name of the step in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Step::Resize { .. } => "Resize",
@@ -151,7 +154,7 @@ impl Step {
         }
     }
 
-    /// The size that pictures have after this step, given that of those before where it is known.
+    /// The size of an image after this step, given the size before it if known.
     pub(super) fn size_after(&self, before: Option<Extent>) -> Option<Extent> {
         match *self {
             Step::ResizeTo { to, .. } | Step::RandomResizedCrop { to, .. } => Some(to),
@@ -167,7 +170,7 @@ impl Step {
         }
     }
 
-    /// Whether its numbers make sense.
+    /// Checks that the values are in range.
     pub(super) fn check(&self) -> Result<()> {
         let wrong = |what: &str, expected: &str, found: String| {
             Err(Error::invalid(format!("{} of {}", what, self.name())).expected_found(expected, found))

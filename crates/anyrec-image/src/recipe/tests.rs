@@ -1,4 +1,4 @@
-//! Recipes against their steps done one by one on whole pictures.
+//! Compares recipes with their steps applied one by one to whole images.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{self as image, Channels, Filter, Picture, Samples, encode_jpeg, encode_png};
 use anyrec::ErrorKind;
 
-/// A picture with something to see everywhere: waves of several lengths.
+/// An image with detail everywhere: waves of several lengths.
 fn waves(width: u32, height: u32) -> Picture {
     let wave = |x: u32, y: u32, length: f64| {
         let at = (f64::from(x) * 0.7 + f64::from(y) * 1.1) / length;
@@ -23,7 +23,7 @@ fn bytes_form(size: Extent) -> Form {
     form
 }
 
-/// What a recipe makes, as height x width x 3 bytes.
+/// The output of a recipe, as height x width x 3 bytes.
 fn make(encoded: &[u8], steps: Vec<Step>, size: Extent, seed: u64) -> Vec<u8> {
     let recipe = Recipe::new(steps, bytes_form(size)).unwrap();
     let mut sample = vec![0; recipe.size()];
@@ -163,7 +163,7 @@ fn pictures_of_extreme_shapes_take_no_extreme_memory() {
 
 #[test]
 fn mxnets_law_falls_back_to_the_middle() {
-    // Nothing of this width over height fits into the picture.
+    // No part with this aspect ratio fits into the image.
     let drawn = draw_part((10, 100), (1.0, 1.0), (1.0, 1.0), Law::Mxnet, &mut Random::new([1; 3]));
     assert_eq!(drawn, None);
     let drawn = draw_part((10, 100), (1.0, 1.0), (1.0, 1.0), Law::Torchvision, &mut Random::new([1; 3]));

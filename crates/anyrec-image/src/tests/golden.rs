@@ -1,5 +1,5 @@
-//! Images that MXNet, OpenCV and Pillow wrote, against what OpenCV and Pillow read from them; and
-//! what is written here against OpenCV's bytes.
+//! Compares images written by MXNet, OpenCV and Pillow with what OpenCV and Pillow read from them,
+//! and the output of this crate with OpenCV's bytes.
 
 use super::jpeg::{Jpeg, Pixels};
 use super::make::noise;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const FRAME_HEADER: usize = 8;
 const IMAGE_HEADER: usize = 24;
 
-/// Image payloads of a golden file, with the manifest's entries. The files have no record in
-/// several parts, so frames follow each other on 4-byte borders.
+/// Image payloads of a golden file, with the manifest's entries. No record in these files has
+/// several parts, so frames follow each other on 4-byte boundaries.
 fn images(file: &str) -> Vec<(Vec<u8>, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/mxnet/good");
     let manifest = std::fs::read(folder.join("manifest.json")).unwrap();

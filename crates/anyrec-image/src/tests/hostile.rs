@@ -1,4 +1,4 @@
-//! Bytes made to break a decoder: cut, flipped, and with sizes that are not true.
+//! Bytes made to break a decoder: truncated, with flipped bits, and with false sizes.
 
 use super::make::*;
 use super::*;
@@ -91,7 +91,7 @@ fn lenient_jpeg_gives_what_is_there() {
     assert!(largest_difference(&above(&picture), &above(&whole)) <= 8);
 }
 
-/// The same JPEG with its last scan as often as said.
+/// The same JPEG with its last scan repeated.
 fn with_last_scan(bytes: &[u8], times: usize) -> Vec<u8> {
     let end = bytes.len() - 2;
     let scan = bytes.windows(2).rposition(|pair| pair == b"\xFF\xDA").unwrap();
@@ -106,7 +106,7 @@ fn scans_out_of_proportion_are_refused_before_any_is_decoded() {
     for bytes in [with_last_scan(&small, 600), with_last_scan(&blank, 100)] {
         for options in all_options() {
             let error = decode(&bytes, &options).unwrap_err().to_string();
-            assert_eq!(error, "damaged jpeg: more scans than a picture of this size can have");
+            assert_eq!(error, "damaged jpeg: more scans than an image of this size can have");
         }
     }
     for color in [Color::AsStored, Color::Gray] {
@@ -152,7 +152,7 @@ fn odd_but_harmless_jpeg_is_decoded() {
     }
 }
 
-/// libjpeg prints what it thinks unless told otherwise.
+/// libjpeg prints its messages by default.
 #[test]
 fn nothing_is_printed() {
     let this = std::env::current_exe().unwrap();

@@ -1,14 +1,15 @@
-//! The faster decoder of Huffman codes beside libjpeg's own: no difference, on damaged data neither.
+//! Compares the faster Huffman decoder with libjpeg's own: they must agree, on damaged data too.
 
 use super::make::*;
 use super::*;
 use crate::jpeg::compare::compare_huffman_decoders;
 
-/// Bytes behind the end, so that the faster decoder, which needs many bytes ahead, does all of a
-/// small picture. Not one of them looks like a marker.
+/// Bytes after the end, so that the faster decoder, which reads far ahead, decodes all of a small
+/// image. None of them looks like a marker.
 const AHEAD: [u8; 6 << 10] = [0x5A; 6 << 10];
 
-/// Pictures of one scan without restarts, which the faster decoder takes, and a few that it leaves.
+/// Images of one scan without restarts, which the faster decoder supports, and a few that it does
+/// not.
 fn samples() -> Vec<Vec<u8>> {
     let colour = noise(33, 18, Channels::Rgb, 8);
     let gray = noise(9, 17, Channels::Gray, 8);
@@ -29,7 +30,7 @@ fn scan_of(jpeg: &[u8]) -> std::ops::Range<usize> {
     jpeg.windows(2).position(|pair| pair == b"\xFF\xDA").unwrap()..jpeg.len()
 }
 
-/// Compares in a way that `number` picks.
+/// Compares with the view that `number` selects.
 fn compare(jpeg: &[u8], number: usize, what: &str) {
     for bytes in [jpeg, &[jpeg, &AHEAD].concat()] {
         if let Err(difference) = compare_huffman_decoders(bytes, number as u32) {
@@ -58,7 +59,7 @@ fn pictures_with_any_byte_of_their_scan_replaced_are_the_same() {
     }
 }
 
-/// Two bytes of 255 are libjpeg's filling before a marker, and one byte of 255 before a zero.
+/// libjpeg skips FF FF before a marker as fill, and reads FF FF before a zero as a single FF.
 #[test]
 fn pictures_with_markers_and_filling_anywhere_in_their_scan_are_the_same() {
     for jpeg in samples() {
@@ -81,7 +82,7 @@ fn pictures_cut_anywhere_in_their_scan_are_the_same() {
     }
 }
 
-/// Codes that no table has, in pictures whose tables leave room for them.
+/// Codes that no table contains, in images whose tables leave room for them.
 #[test]
 fn pictures_of_random_bits_are_the_same() {
     let mut state = 20261u64;
@@ -95,7 +96,7 @@ fn pictures_of_random_bits_are_the_same() {
             let scan = scan_of(&jpeg);
             let begin = scan.start + 14 + next() % (scan.len() - 14);
             for at in begin..jpeg.len() - 2 {
-                // Mostly stuffed as it must be, so that decoding goes on.
+                // Mostly stuffed correctly, so that decoding continues.
                 damaged[at] = match next() % 16 {
                     _ if damaged[at - 1] == 0xFF && next() % 64 != 0 => 0,
                     0..4 => 0xFF,

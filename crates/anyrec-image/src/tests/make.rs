@@ -1,11 +1,11 @@
-//! Test images, made here.
+//! Generated test images.
 
 use super::*;
 use crc32fast::hash as crc32;
 use mozjpeg_sys::*;
 use std::ffi::{c_int, c_uint};
 
-/// A smooth picture: colours drift slowly, so that JPEG keeps them closely.
+/// A smooth image: colours change slowly, so that JPEG preserves them closely.
 pub fn smooth(width: u32, height: u32, channels: Channels) -> Picture {
     let count = channels.count() as u32;
     let samples = (0..width * height * count)
@@ -17,7 +17,7 @@ pub fn smooth(width: u32, height: u32, channels: Channels) -> Picture {
     Picture::new(width, height, channels, Samples::Eight(samples)).unwrap()
 }
 
-/// A picture of noise, 8 or 16 bits.
+/// An image of noise, 8 or 16 bits.
 pub fn noise(width: u32, height: u32, channels: Channels, depth: u8) -> Picture {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut next = || {
@@ -80,7 +80,7 @@ const fn scan_of(component: c_int) -> jpeg_scan_info {
 
 static SPLIT: [jpeg_scan_info; 3] = [scan_of(0), scan_of(1), scan_of(2)];
 
-/// A JPEG with chosen coding. Four channels are four inks.
+/// A JPEG with the given coding. Four channels are CMYK.
 pub fn jpeg(picture: &Picture, coding: Coding) -> Vec<u8> {
     let space = match picture.channels() {
         Channels::Gray => JCS_GRAYSCALE,
@@ -89,8 +89,8 @@ pub fn jpeg(picture: &Picture, coding: Coding) -> Vec<u8> {
     };
     let (width, height) = (picture.width(), picture.height());
     let source = jpeg::Source { width, height, space, samples: eight(picture) };
-    // SAFETY: libjpeg's own setters, at the time they are for; there is a component, and as many
-    // scans as said.
+    // SAFETY: libjpeg's own setters, called when they are allowed; there is a component, and as
+    // many scans as declared.
     jpeg::encode(source, 95, |info| unsafe {
         if let Some(space) = coding.stored {
             jpeg_set_colorspace(info, space);
@@ -114,7 +114,7 @@ pub fn with_exif(jpeg: &[u8], exif: &[u8]) -> Vec<u8> {
     [&jpeg[..2], b"\xFF\xE1", &length, b"Exif\0\0", exif, &jpeg[2..]].concat()
 }
 
-/// EXIF data with nothing but an orientation.
+/// EXIF data that contains only an orientation.
 pub fn exif(orientation: u8) -> Vec<u8> {
     let mut exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! Tests of the image room as a whole: round trips, golden records, hostile bytes.
+//! Tests of the whole crate: round trips, golden records, hostile bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -13,7 +13,7 @@ mod round_trip;
 
 use super::*;
 
-/// Decodes with a colour and all else by default.
+/// Decodes with a colour and default options.
 fn decode_as(bytes: &[u8], color: Color) -> Picture {
     decode(bytes, &DecodeOptions { color, ..DecodeOptions::default() }).unwrap()
 }

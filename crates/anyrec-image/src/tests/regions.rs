@@ -1,4 +1,4 @@
-//! Parts and scaled-down versions of JPEGs: the pixels of a whole decode, wherever they are cut.
+//! Parts and scaled-down versions of JPEGs: their pixels must equal those of a whole decode.
 
 use super::golden::jpegs_of_others;
 use super::jpeg::{Jpeg, Part, Pixels, Region};
@@ -11,7 +11,7 @@ const ALL_PIXELS: [Pixels; 3] = [Pixels::Gray, Pixels::Rgb, Pixels::Rgbx];
 
 /// Part and pixels of a region.
 fn decoded(bytes: &[u8], region: Region, eighths: u32, pixels: Pixels) -> (Part, Vec<u8>) {
-    // Something old, which must not shine through.
+    // Old contents, which must not remain.
     let mut out = vec![0xA5; 1000];
     let jpeg = Jpeg::open(bytes, &DecodeOptions::default()).unwrap();
     let part = jpeg.decode_region(region, eighths, pixels, &mut out).unwrap();
@@ -24,7 +24,7 @@ fn whole(bytes: &[u8], eighths: u32, pixels: Pixels) -> (Part, Vec<u8>) {
     decoded(bytes, region, eighths, pixels)
 }
 
-/// The pixels of a region must be those of the whole picture.
+/// Checks that the pixels of a region are those of the whole image.
 fn check(bytes: &[u8], (all, reference): &(Part, Vec<u8>), region: Region, eighths: u32, pixels: Pixels) {
     let (part, out) = decoded(bytes, region, eighths, pixels);
     let count = pixels.count();
@@ -42,7 +42,7 @@ fn check(bytes: &[u8], (all, reference): &(Part, Vec<u8>), region: Region, eight
     }
 }
 
-/// Regions at and around the borders of blocks, units and the picture, and some anywhere.
+/// Regions at and around the boundaries of blocks, units and the image, and some elsewhere.
 fn regions(width: u32, height: u32) -> Vec<Region> {
     let mut all = Vec::new();
     let ends = |side: u32| [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, side - 1, side];
@@ -113,7 +113,7 @@ fn regions_of_other_writers_jpegs_have_the_pixels_of_a_whole_decode() {
 fn rows_below_a_region_are_not_looked_at() {
     let bytes = jpeg(&noise(64, 128, Channels::Rgb, 8), Coding::sampled(2, 2));
     let middle = bytes.len() * 3 / 4;
-    // A segment in the midst of the data ends it.
+    // A segment in the middle of the data ends it.
     let broken = [&bytes[..middle], b"\xFF\xE0\x00\x02", &bytes[middle..]].concat();
     let above = Region { left: 0, top: 0, width: 64, height: 64 };
     let below = Region { top: 64, ..above };
@@ -121,7 +121,7 @@ fn rows_below_a_region_are_not_looked_at() {
     let jpeg = Jpeg::open(&broken, &DecodeOptions::default()).unwrap();
     let error = jpeg.decode_region(below, 8, Pixels::Rgb, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    // The end is looked at.
+    // The end marker is required.
     let error = Jpeg::open(&bytes[..bytes.len() - 2], &DecodeOptions::default()).err().unwrap();
     assert!(error.to_string().contains("cut short"), "{error}");
 }

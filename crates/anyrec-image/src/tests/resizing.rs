@@ -45,7 +45,7 @@ fn sixteen_bits_resize_like_eight() {
             let wide = Picture::new(60, 40, channels, Samples::Sixteen(wide)).unwrap();
             let expected = resize(&eight_bit, 25, 31, filter).unwrap();
             let found = resize(&wide, 25, 31, filter).unwrap().into_8bit();
-            // One for the lower byte that is cut off, one for rounding in between.
+            // One for the truncated lower byte, one for intermediate rounding.
             assert!(largest_difference(&found, &expected) <= 2, "{filter:?} {channels:?}");
         }
     }

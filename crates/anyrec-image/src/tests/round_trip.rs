@@ -1,4 +1,4 @@
-//! What is encoded is decoded again: PNG and lossless WebP to the bit, JPEG closely.
+//! Encodes and decodes again: PNG and lossless WebP exactly, JPEG closely.
 
 use super::make::*;
 use super::*;

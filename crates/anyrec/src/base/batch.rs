@@ -8,8 +8,8 @@ use crate::base::{Error, Result};
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
 ///
-/// A batch can be filled again and again ([`Dataset::read_batch_into`](crate::Dataset)): its memory
-/// is then used again, which is faster than fresh memory, as the system need not clear it.
+/// A batch can be filled repeatedly ([`Dataset::read_batch_into`](crate::Dataset)). Its memory is
+/// then reused, which is faster than fresh memory, because the operating system need not clear it.
 ///
 /// ```
 /// let batch: anyrec::Batch = [&b"one"[..], b"", b"three"].into_iter().collect();
@@ -19,9 +19,9 @@ use crate::base::{Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct Batch {
-    /// May be longer than its records: the rest is left over from a larger filling.
+    /// May be longer than its records: the rest is left over from a larger batch.
     buffer: Vec<u8>,
-    /// One more than there are records; the first is 0, the last where the last record ends.
+    /// One more than there are records; the first is 0, the last is the end of the last record.
     offsets: Vec<u64>,
 }
 
@@ -32,12 +32,12 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`push`](Batch::push) of a record that a file decided the size of.
+    /// Like [`push`](Batch::push), for a record whose size a file determines.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -54,7 +54,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a record at the end.
+    /// Appends a record.
     #[inline]
     pub fn push(&mut self, record: &[u8]) {
         let end = self.end();
@@ -65,7 +65,7 @@ impl Batch {
         self.offsets.push(self.buffer.len() as u64);
     }
 
-    /// Adds a record at the end if it has that checksum; says whether it has.
+    /// Appends a record if it has this checksum. Returns whether it has.
     #[inline]
     pub(crate) fn push_verified(&mut self, record: &[u8], checksum: Checksum) -> Result<bool> {
         let begin = self.end();
@@ -84,7 +84,7 @@ impl Batch {
         Ok(holds)
     }
 
-    /// Takes all records out; the memory stays for the next ones.
+    /// Removes all records and keeps the memory for the next ones.
     pub fn clear(&mut self) {
         self.offsets.truncate(1);
     }
@@ -95,7 +95,7 @@ impl Batch {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no record.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,19 +112,19 @@ impl Batch {
         self.into_iter()
     }
 
-    /// All records' bytes, back to back.
+    /// The bytes of all records, back to back.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
         self.buffer.get(..self.end()).unwrap_or_default()
     }
 
-    /// The same, to be changed in place.
+    /// The bytes of all records, to be changed in place.
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         let end = self.end();
         self.buffer.get_mut(..end).unwrap_or_default()
     }
 
-    /// Where each record begins in the buffer, and, last, where the last one ends.
+    /// The offset of each record in the buffer, followed by the end of the last record.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
@@ -134,13 +134,14 @@ impl Batch {
         self.buffer.capacity()
     }
 
-    /// Buffer and offsets.
+    /// Returns buffer and offsets.
     pub fn into_parts(mut self) -> (Vec<u8>, Vec<u64>) {
         self.buffer.truncate(self.end());
         (self.buffer, self.offsets)
     }
 
-    /// Makes room for records that end at these offsets (the first is 0) and gives it to be filled.
+    /// Makes space for records that end at these offsets (the first is 0) and returns it to be
+    /// filled.
     pub(crate) fn lay_out(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
         let total = offsets.last().copied().unwrap_or(0);
         let too_large = || Error::out_of_memory(total);
@@ -148,7 +149,7 @@ impl Batch {
         if self.buffer.len() < size {
             self.clear();
             if self.buffer.capacity() < size {
-                // Some to spare: the next batch is likely to be a little larger or smaller.
+                // With some slack: the next batch is likely to be slightly larger or smaller.
                 self.buffer = zeroed(size.saturating_add(size / 8)).or_else(|_| zeroed(size))?;
             } else {
                 self.buffer.resize(size, 0);
@@ -158,8 +159,8 @@ impl Batch {
         self.buffer.get_mut(..size).ok_or_else(too_large)
     }
 
-    /// Makes room for more records, which end at these offsets (the first is 0) from where the last
-    /// one ends, and gives it to be filled.
+    /// Makes space for more records, and returns it to be filled. The offsets (the first is 0)
+    /// count from the end of the last record.
     pub(crate) fn lay_out_more(&mut self, offsets: Vec<u64>) -> Result<&mut [u8]> {
         if self.is_empty() {
             return self.lay_out(offsets);
@@ -178,7 +179,7 @@ impl Batch {
         self.buffer.get_mut(begin..end).ok_or_else(too_large)
     }
 
-    /// Where the last record ends; it ends within the buffer, so the number is small enough.
+    /// The end of the last record. It lies within the buffer, so the number fits.
     #[inline]
     fn end(&self) -> usize {
         self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0)

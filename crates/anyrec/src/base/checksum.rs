@@ -1,12 +1,12 @@
-//! Checksums of records, and the fast ways to compute them.
+//! Checksums of records, and fast implementations of them.
 //!
-//! [`Checksum`] names the algorithm with the value. CRC-32 (IEEE) is that of FFRecord, GRAIL and our
-//! tables. The crate `crc32fast` is as fast as memory for long data. For records of some hundred bytes it
-//! spends more time on their beginning and end than on what lies between, and where a format has one
-//! checksum per record, that is most of the time such a record takes. So on processors with AVX-512 all
-//! but the shortest is done here, with the copy in the same pass where there is one. Gzip, whose
-//! checksums are combined, has `crc32fast` itself. CRC-32C is the crate `crc32c`, which uses the
-//! processor's own instruction.
+//! [`Checksum`] pairs the value with its algorithm. FFRecord, GRAIL and our tables use CRC-32
+//! (IEEE). For long data, the crate `crc32fast` is as fast as memory. For records of a few hundred
+//! bytes it spends more time on the beginning and the end than on what lies between, and in a
+//! format with one checksum per record that is most of the time such a record takes. On processors
+//! with AVX-512, everything but the shortest data is therefore processed here, in the same pass as
+//! the copy if there is one. Gzip, which combines checksums, uses `crc32fast` itself. CRC-32C uses
+//! the crate `crc32c`, which uses the processor's own instruction.
 
 /// A stored checksum, with its algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,19 +42,19 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc32_after(0, bytes)
 }
 
-/// The checksum of some bytes and those before them, whose checksum is `before`.
+/// Continues the checksum `before` with more bytes.
 #[inline]
 pub(crate) fn crc32_after(before: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if wide::suits(bytes) {
         let (before, rest) = plain_start(before, bytes);
-        // SAFETY: it suits, and nothing is copied.
+        // SAFETY: `suits` returned true, and nothing is copied.
         return unsafe { wide::crc32_after::<false>(before, rest, std::ptr::null_mut()) };
     }
     plain(before, bytes)
 }
 
-/// The same, and copies the bytes to a place of the same length.
+/// Like [`crc32_after`], and copies the bytes to a destination of the same length.
 #[inline]
 pub(crate) fn copied_crc32_after(before: u32, bytes: &[u8], to: &mut [u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -62,15 +62,15 @@ pub(crate) fn copied_crc32_after(before: u32, bytes: &[u8], to: &mut [u8]) -> u3
         let (before, rest) = plain_start(before, bytes);
         let (first, into) = to.split_at_mut(bytes.len() - rest.len());
         first.copy_from_slice(bytes.get(..first.len()).unwrap_or_default());
-        // SAFETY: it suits, and `into` is as long as `rest`.
+        // SAFETY: `suits` returned true, and `into` is as long as `rest`.
         return unsafe { wide::crc32_after::<true>(before, rest, into.as_mut_ptr()) };
     }
     to.copy_from_slice(bytes);
     plain(before, bytes)
 }
 
-/// The checksum up to where the bytes fill blocks, or leave four or more for another one; and the rest
-/// of the bytes.
+/// The checksum of a first part, and the remaining bytes. These fill whole blocks, or leave four or
+/// more bytes for another one.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn plain_start(before: u32, bytes: &[u8]) -> (u32, &[u8]) {
@@ -89,11 +89,11 @@ fn plain(before: u32, bytes: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Blocks of 64 bytes, each multiplied by a power of x for its distance from the end: all can be on
-/// their way at the same time, and the sum is reduced once.
+/// Blocks of 64 bytes, each multiplied by a power of x for its distance from the end. All
+/// multiplications can be in flight at the same time, and the sum is reduced once.
 ///
-/// Polynomials modulo 2 are in reflected order: the lowest bit of the first byte is the highest power.
-/// A product of two such numbers comes out shifted by one bit, which the constants make up for.
+/// Polynomials modulo 2 are in reflected order: the lowest bit of the first byte is the highest
+/// power. A product of two such numbers is shifted by one bit, which the constants compensate for.
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
@@ -107,7 +107,7 @@ mod wide {
 
     /// Bytes multiplied at a time.
     pub(super) const BLOCK: usize = 64;
-    /// Blocks that are summed up before the sum is reduced to the size of a quarter of one.
+    /// Blocks that are summed before the sum is reduced to a quarter of a block.
     const GROUP: usize = 16;
     const GROUP_BITS: i32 = 16 * 64 * 8;
 
@@ -132,7 +132,8 @@ mod wide {
         (value as i64) << 1
     }
 
-    /// What moves 16 bytes on by so many bits: for the first eight, and for the others.
+    /// The factors that shift 16 bytes by this many bits: for the first eight bytes, and for the
+    /// others.
     const fn mover(bits: i32) -> [i64; 2] {
         [x_to(bits + 32), x_to(bits - 32)]
     }
@@ -140,7 +141,8 @@ mod wide {
     #[repr(align(64))]
     struct Movers([[[i64; 2]; 4]; GROUP]);
 
-    /// For a block with so many others of its group behind it, what moves its four parts to the end.
+    /// The factors that shift the four parts of a block to the end, past this many other blocks of
+    /// its group.
     #[allow(clippy::indexing_slicing, reason = "computed while compiling")]
     static MOVERS: Movers = {
         let mut all = [[[0; 2]; 4]; GROUP];
@@ -158,10 +160,10 @@ mod wide {
         Movers(all)
     };
 
-    /// What moves 16 bytes on by a group.
+    /// The factors that shift 16 bytes by a group.
     const BY_A_GROUP: [i64; 2] = mover(GROUP_BITS);
 
-    /// Whether there is a block, and the processor has what it takes.
+    /// Whether there is a whole block, and the processor supports the instructions.
     #[inline]
     pub(super) fn suits(bytes: &[u8]) -> bool {
         bytes.len() >= BLOCK
@@ -171,17 +173,17 @@ mod wide {
     }
 
     /// # Safety
-    /// The bytes must suit; they must fill whole blocks, or leave four or more for another one. With
-    /// `COPY`, as many may be written to `to`.
+    /// The bytes must suit, and must fill whole blocks or leave four or more bytes for another one.
+    /// With `COPY`, `to` must be writable for as many bytes.
     #[target_feature(enable = "avx512bw,vpclmulqdq,pclmulqdq,sse4.1")]
     pub(super) unsafe fn crc32_after<const COPY: bool>(before: u32, bytes: &[u8], to: *mut u8) -> u32 {
-        // Two blocks at a time: so there are half as many ways for the loop to end.
+        // Two blocks at a time, which halves the number of ways for the loop to end.
         let mut left = bytes.len().div_ceil(2 * BLOCK);
-        // Zeros in front change nothing: with so many, there are whole pairs of blocks only.
+        // Leading zeros change nothing. With this many, there are only whole pairs of blocks.
         let zeros = left * 2 * BLOCK - bytes.len();
         let (mut at, mut to) = (bytes.as_ptr().wrapping_sub(zeros), to.wrapping_sub(zeros));
         let [mask, mask_of_second] = halves(!0 << zeros);
-        // SAFETY: the masks leave out what lies before the bytes.
+        // SAFETY: the masks exclude what lies before the bytes.
         let (mut block, mut second) = unsafe {
             let second = at.wrapping_add(BLOCK).cast();
             (_mm512_maskz_loadu_epi8(mask, at.cast()), _mm512_maskz_loadu_epi8(mask_of_second, second))
@@ -193,7 +195,7 @@ mod wide {
                 _mm512_mask_storeu_epi8(to.wrapping_add(BLOCK).cast(), mask_of_second, second);
             }
         }
-        // The checksum so far goes into the first four bytes.
+        // The checksum so far is added to the first four bytes.
         #[allow(clippy::cast_possible_truncation)]
         let turn = 8 * (zeros % 4) as u32;
         let before = _mm512_set1_epi32((!before).rotate_left(turn).cast_signed());
@@ -220,7 +222,7 @@ mod wide {
                     (block, second) =
                         unsafe { (_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(at.add(BLOCK).cast())) };
                     if COPY {
-                        // SAFETY: there is as much room.
+                        // SAFETY: the destination has as many bytes.
                         unsafe {
                             _mm512_storeu_si512(to.cast(), block);
                             _mm512_storeu_si512(to.add(BLOCK).cast(), second);
@@ -253,8 +255,8 @@ mod wide {
         _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
     }
 
-    /// The remainder of 16 bytes, and of the four zeros that a checksum has behind its data: to twelve
-    /// bytes, to eight, and then by Barrett's way, with the polynomial and its inverse.
+    /// The remainder of 16 bytes and of the four zeros that follow the data of a checksum: first to
+    /// twelve bytes, then to eight, then by Barrett reduction, with the polynomial and its inverse.
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     fn reduce(sum: __m128i) -> u32 {
         const INVERSE: i64 = 0x1_F701_1641;

@@ -1,7 +1,7 @@
-//! Deflate by flate2, or in a build without the feature `deflate` an error that says so.
+//! Deflate by flate2, or, in a build without the feature `deflate`, an error that says so.
 //!
-//! The states of flate2 take about 50 KiB (300 KiB to compress), and flate2 panics where these cannot
-//! be had. Here that is an error.
+//! flate2's state takes about 50 KiB (300 KiB to compress), and flate2 panics if it cannot be
+//! allocated. Here that is an error.
 
 pub(crate) use states::*;
 
@@ -16,7 +16,7 @@ mod states {
     const DECOMPRESSOR: usize = 72 << 10;
     const COMPRESSOR: usize = 512 << 10;
 
-    /// Undoes raw deflate.
+    /// Decompresses raw deflate.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -24,7 +24,7 @@ mod states {
         made(DECOMPRESSOR, || Decompress::new(false))
     }
 
-    /// Makes raw deflate.
+    /// Compresses to raw deflate.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -34,12 +34,14 @@ mod states {
 
     fn made<T>(size: usize, make: impl FnOnce() -> T) -> Result<T> {
         check_available(size)?;
-        // Another thread may have taken the memory meanwhile: the only way in which this panics.
+        // Another thread may have taken the memory since the check: the only way in which this
+        // panics.
         catch_unwind(AssertUnwindSafe(make)).map_err(|_| Error::out_of_memory(size as u64))
     }
 }
 
-/// What callers use of flate2, for states that no build without it ever makes.
+/// The part of flate2's interface that callers use, for builds without flate2, which never create a
+/// state.
 #[cfg(not(feature = "deflate"))]
 mod states {
     use crate::base::{Error, Result};

@@ -1,25 +1,25 @@
-//! The only road to an allocation whose size comes from a file.
+//! The only way to an allocation whose size comes from a file.
 
 use super::hint::Hint;
 use crate::base::{Error, ErrorKind, Result};
 
 /// Upper bounds on what a file can make this library hold in memory at once.
 ///
-/// A stored (uncompressed) size is also held against the bytes left in the file, so these matter
-/// mostly for compressed data and for streams, where no length is known beforehand.
+/// A stored (uncompressed) size is also checked against the bytes left in the file, so these limits
+/// matter mostly for compressed data and for streams, whose length is not known in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest record, in bytes. Default 4 GiB.
+    /// Maximum size of a record, in bytes. Default 4 GiB.
     pub record: u64,
-    /// Largest frame after undoing compression (a GRAIL block). Default 4 GiB.
+    /// Maximum size of a decompressed frame (a GRAIL block). Default 4 GiB.
     pub frame: u64,
-    /// Largest array after undoing gzip (an IDX file). Default 64 GiB.
+    /// Maximum size of a decompressed array (a gzipped IDX file). Default 64 GiB.
     pub decompressed: u64,
-    /// Most bytes of data held in memory at once: a record, a block (as stored, and after undoing
-    /// compression), an array, a batch. Threads that read parts of one file side by side share it.
-    /// What is small beside the data (positions, tables of offsets, buffers of a fixed size) does
-    /// not count. Default: no such bound. Set with [`Limits::hold_at_most`].
+    /// Maximum bytes of data held in memory at once: a record, a block (as stored and
+    /// decompressed), an array, a batch. Threads that read parts of one file in parallel share it.
+    /// Memory that is small compared with the data (positions, offset tables, fixed-size buffers)
+    /// does not count. Default: unlimited. Set it with [`Limits::hold_at_most`].
     pub memory: u64,
 }
 
@@ -30,8 +30,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets [`memory`](Limits::memory), and lowers the other limits on what is held to it.
-    /// ([`decompressed`](Limits::decompressed) stays: scans do not hold the array.)
+    /// Sets [`memory`](Limits::memory) and lowers the other limits on data in memory to it.
+    /// ([`decompressed`](Limits::decompressed) is unchanged, because scans do not hold the array.)
     ///
     /// ```
     /// let mut limits = anyrec::Limits::default();
@@ -44,7 +44,7 @@ impl Limits {
         self.frame = self.frame.min(bytes);
     }
 
-    /// The limits for each of so many threads that hold data at once.
+    /// The limits for each of this many threads that hold data at once.
     pub(crate) fn shared_by(&self, threads: usize) -> Limits {
         let mut limits = self.clone();
         if self.memory < u64::MAX {
@@ -53,13 +53,13 @@ impl Limits {
         limits
     }
 
-    /// An error for a batch of that size that is over the limit on memory.
+    /// Returns an error if a batch of this size is over the memory limit.
     pub(crate) fn check_batch(size: u64, memory: u64) -> Result<()> {
         if size > memory { Err(Self::exceeded("batch size", size, memory)) } else { Ok(()) }
     }
 
-    /// An empty buffer with room for `declared` bytes, which must be at most `left` (what the
-    /// file still has) and `limit` (one of this struct's fields).
+    /// An empty buffer with space for `declared` bytes, which must be at most `left` (the bytes
+    /// left in the file) and `limit` (one of this struct's fields).
     ///
     /// # Errors
     /// [`Corrupt`](ErrorKind::Corrupt) past the end of the file, [`Limit`](ErrorKind::Limit) past
@@ -71,7 +71,8 @@ impl Limits {
         Ok(buffer)
     }
 
-    /// The checks of [`Limits::buffer`] without the buffer: the size as a `usize`.
+    /// Performs the checks of [`Limits::buffer`] without allocating, and returns the size as a
+    /// `usize`.
     ///
     /// # Errors
     /// As [`Limits::buffer`].

@@ -1,12 +1,12 @@
-//! Memory whose size a file or a caller decides: an error where it cannot be had, never an abort.
+//! Memory whose size a file or a caller determines: running out is an error, never an abort.
 
 use crate::base::{Error, Result};
 
-/// From this size on the system is asked for large pages: with small ones it would be called for
-/// every 4 KiB that are filled for the first time.
+/// From this size on, huge pages are requested. With small pages, each first write to 4 KiB would
+/// be a page fault.
 const LARGE: usize = 4 << 20;
 
-/// Zeroed memory of that size.
+/// Allocates zeroed memory.
 ///
 /// # Errors
 /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -21,15 +21,15 @@ pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>> {
     if memory.is_null() {
         return Err(failed());
     }
-    // SAFETY: the memory was allocated just now by the allocator vectors use, for `size` bytes, all
-    // of which are initialised.
+    // SAFETY: the memory was just allocated by the allocator that vectors use, for `size` bytes,
+    // all of which are initialised.
     let memory = unsafe { Vec::from_raw_parts(memory, size, size) };
     #[cfg(target_os = "linux")]
     if size >= LARGE {
         let begin = memory.as_ptr().align_offset(4096);
         if let Some(pages) = memory.get(begin..) {
-            // SAFETY: the pages are the vector's; the advice changes nothing that can be seen, and
-            // may be refused.
+            // SAFETY: the pages belong to the vector. The advice has no observable effect and may
+            // be refused.
             unsafe {
                 libc::madvise(
                     pages.as_ptr().cast_mut().cast(),
@@ -42,7 +42,7 @@ pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>> {
     Ok(memory)
 }
 
-/// Room for so many elements more, with some to spare as vectors do.
+/// Reserves space for more elements, amortised like a vector's growth.
 ///
 /// # Errors
 /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -56,7 +56,7 @@ fn out_of_memory<T>(elements: usize) -> Error {
     Error::out_of_memory(elements.saturating_mul(size_of::<T>()) as u64)
 }
 
-/// A copy of some bytes.
+/// Copies some bytes.
 ///
 /// # Errors
 /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -67,7 +67,7 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(copy)
 }
 
-/// Makes sure that so many bytes could be had now: for work whose many small allocations cannot
+/// Checks that this many bytes could be allocated now, for work whose many small allocations cannot
 /// fail one by one.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
 pub(crate) fn check_available(bytes: usize) -> Result<()> {
     let mut probe = Vec::<u8>::new();
     let there = probe.try_reserve_exact(bytes).map_err(|_| out_of_memory::<u8>(bytes));
-    // Or the compiler takes memory that nobody uses for memory that nobody needs.
+    // Prevents the compiler from removing the unused allocation.
     std::hint::black_box(&mut probe);
     there
 }

@@ -1,4 +1,4 @@
-//! What everything stands on: errors, limits, positions, values, batches, checksums.
+//! The foundation: errors, limits, positions, values, batches, checksums.
 //!
 //! Nothing here opens a file or starts a thread.
 

@@ -1,13 +1,13 @@
-//! Where a record is: positions, and a compact list of them.
+//! Positions of records, and a compact list of them.
 
 use crate::base::memory::reserve;
 use crate::base::{Checksum, Error, Result};
 use std::ops::Range;
 
-/// A record's address: the byte offset of its frame, and its place within that frame.
+/// A record's address: the byte offset of its frame, and its index within that frame.
 ///
-/// Formats whose frames hold one record each (MXNet, FFRecord, plain IDX) always say item 0. Empty
-/// FFRecord samples begin where the next sample does, so positions there may be equal.
+/// In formats with one record per frame (MXNet, FFRecord, plain IDX), the item is always 0. An
+/// empty FFRecord sample begins where the next sample does, so positions may be equal there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position {
     /// Byte offset of the frame.
@@ -23,10 +23,10 @@ impl Position {
     }
 }
 
-/// A position together with the stretch of file that must be read to decode the record.
+/// A position together with the byte range that must be read to decode the record.
 ///
-/// The span may reach past the frame's true end (an MXNet index file says only where records
-/// begin); it never reaches past the end of the file.
+/// The span may extend past the frame's actual end (an MXNet index file lists only where records
+/// begin), but never past the end of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
@@ -34,13 +34,13 @@ pub struct Location {
     pub position: Position,
     /// Bytes to fetch.
     pub span: Range<u64>,
-    /// Where the record's own bytes lie in the span, if they lie there as they are and that is
-    /// known before the span is fetched.
+    /// Where the record's bytes lie in the span, if they are stored verbatim and the place is known
+    /// before the span is fetched.
     pub plain: Option<Plain>,
 }
 
 impl Location {
-    /// A record that lies in the file as it is, and nothing else of its frame is needed.
+    /// A record that is stored verbatim; nothing else of its frame is needed.
     pub fn plain(position: Position, plain: Plain) -> Self {
         Location { position, span: plain.range.clone(), plain: Some(plain) }
     }
@@ -52,42 +52,43 @@ impl Location {
 }
 
 impl Plain {
-    /// Those bytes, with the checksum they must have.
+    /// The record at this range, with the checksum its bytes must have.
     pub fn new(range: Range<u64>, checksum: Option<Checksum>) -> Self {
         Plain { range, checksum }
     }
 }
 
-/// A record that lies in the file as it is: copying it is reading it.
+/// A record that is stored verbatim: reading it is a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plain {
     /// The record's bytes.
     pub range: Range<u64>,
-    /// The checksum they must have, where the format stores one and it is to be verified.
+    /// The checksum they must have, if the format stores one and it is to be verified.
     pub checksum: Option<Checksum>,
 }
 
 /// The positions of all records of one file, in order, as (frame, number of items) runs.
 ///
-/// A file of one record a frame costs 8 bytes a record; a GRAIL file 16 bytes a block.
+/// A file with one record per frame takes 8 bytes per record; a GRAIL file takes 16 bytes per
+/// block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PositionList {
-    /// Frame offsets in order; equal ones are frames of empty records, which take no bytes.
+    /// Frame offsets in order. Equal offsets are frames of empty records, which take no bytes.
     frames: Vec<u64>,
-    /// Number of records before each frame, so that record -> frame is a binary search. Empty
-    /// while every frame has one record, whose number is then the frame's.
+    /// The number of records before each frame, so that the frame of a record is found by binary
+    /// search. Empty as long as every frame has one record, whose number is then that of the frame.
     starts: Vec<u64>,
     count: u64,
 }
 
 impl PositionList {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Frames of one record each, at these offsets, which ascend.
+    /// Frames of one record each, at these ascending offsets.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
@@ -98,7 +99,7 @@ impl PositionList {
         Ok(PositionList { count: frames.len() as u64, frames, starts: Vec::new() })
     }
 
-    /// Adds the next record. Records come in file order, item by item.
+    /// Adds the next record. Records must be added in file order, item by item.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) when the position does not follow the last one.
@@ -145,7 +146,7 @@ impl PositionList {
         Ok(())
     }
 
-    /// The number of the frame that record `index` lies in.
+    /// The number of the frame that contains record `index`.
     fn run(&self, index: u64) -> Option<usize> {
         if index >= self.count {
             return None;
@@ -156,7 +157,7 @@ impl PositionList {
         }
     }
 
-    /// Adds a frame with `items` records (none is fine and adds nothing).
+    /// Adds a frame with `items` records. Zero is allowed and adds nothing.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) when the frame does not lie after the last one.
@@ -173,7 +174,7 @@ impl PositionList {
         Ok(())
     }
 
-    /// Adds the positions of another list, which lie behind those of this one.
+    /// Appends the positions of another list, which must follow those of this one.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) when they do not.
@@ -201,7 +202,7 @@ impl PositionList {
         self.count
     }
 
-    /// Whether there is no record.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -224,8 +225,8 @@ impl PositionList {
         Some((Position { frame, item: index - self.start(run) }, next))
     }
 
-    /// Number of the record at `position`, if there is one; the last of several (empty records may
-    /// begin where the next one does).
+    /// The number of the record at `position`, if there is one. If several begin there (empty
+    /// records), the last one.
     pub fn index_of(&self, position: Position) -> Option<u64> {
         let run = self.frames.partition_point(|&frame| frame <= position.frame).checked_sub(1)?;
         if *self.frames.get(run)? != position.frame {
@@ -236,7 +237,7 @@ impl PositionList {
         start.checked_add(position.item).filter(|&index| index < next)
     }
 
-    /// Offset of the first frame that begins after `frame`.
+    /// The offset of the first frame that begins after `frame`.
     pub fn frame_after(&self, frame: u64) -> Option<u64> {
         self.frames.get(self.frames.partition_point(|&other| other <= frame)).copied()
     }

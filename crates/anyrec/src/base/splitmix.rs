@@ -1,6 +1,6 @@
-//! SplitMix64's two halves, from which shuffles and random numbers are made.
+//! The two halves of SplitMix64, from which shuffles and random numbers are derived.
 
-/// What its state grows by: odd, and near 2^64 over the golden ratio.
+/// The increment of its state: odd, and close to 2^64 divided by the golden ratio.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Every input bit changes about half of the output bits.

@@ -1,11 +1,11 @@
-//! Text that may be shown as it is.
+//! Text that is safe to display.
 
 use bstr::ByteSlice;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether a character may stand in a message as it is: neither a control character nor one that
-/// hides or reorders what stands around it (bidirectional marks, separators, zero-width and tag
+/// Whether a character may appear unescaped in a message: it is neither a control character nor one
+/// that hides or reorders the text around it (bidirectional marks, separators, zero-width and tag
 /// characters).
 ///
 /// ```

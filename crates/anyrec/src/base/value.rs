@@ -1,12 +1,12 @@
-//! The small values that records and files carry besides their bytes.
+//! The small values that records and files carry in addition to their bytes.
 
 use bstr::BString;
 use std::fmt;
 
-/// A record's key, where the format (or its index file) has keys.
+/// A record's key, if the format (or its index file) has keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// A whole number.
+    /// An integer.
     Int(i128),
     /// Anything else.
     Text(BString),
@@ -21,16 +21,16 @@ impl fmt::Display for Key {
     }
 }
 
-/// A record's label. Numbers are kept as `f64`, which holds every `f32` exactly.
+/// A record's label. Numbers are stored as `f64`, which represents every `f32` exactly.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Label {
     /// One number.
     Scalar(f64),
-    /// Several.
+    /// Several numbers.
     Array(Vec<f64>),
 }
 
-/// What belongs to a record besides its bytes.
+/// What belongs to a record in addition to its bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Tags {
@@ -40,7 +40,7 @@ pub struct Tags {
     pub label: Option<Label>,
     /// The two ids of an MXNet image header.
     pub ids: Option<[u64; 2]>,
-    /// How many bytes of the record are such a header; the payload follows it.
+    /// The number of bytes of the record that are such a header; the payload follows it.
     pub header_length: usize,
 }
 
@@ -50,20 +50,20 @@ impl Tags {
         Self::default()
     }
 
-    /// These tags with that key.
+    /// Sets the key.
     pub fn with_key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// These tags with that label.
+    /// Sets the label.
     pub fn with_label(mut self, label: Label) -> Self {
         self.label = Some(label);
         self
     }
 }
 
-/// A value of a file header's pair.
+/// A value in a file header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value {
@@ -107,7 +107,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// All of them.
+    /// All element types.
     pub const ALL: [ElementType; 6] = [
         ElementType::U8,
         ElementType::I8,
@@ -117,7 +117,7 @@ impl ElementType {
         ElementType::F64,
     ];
 
-    /// Bytes an element takes.
+    /// Bytes per element.
     pub fn size(self) -> u64 {
         match self {
             ElementType::U8 | ElementType::I8 => 1,
@@ -127,7 +127,7 @@ impl ElementType {
         }
     }
 
-    /// NumPy's name for it.
+    /// The NumPy name.
     pub fn name(self) -> &'static str {
         match self {
             ElementType::U8 => "uint8",
@@ -139,7 +139,7 @@ impl ElementType {
         }
     }
 
-    /// The type of that NumPy name.
+    /// The type with this NumPy name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)
     }

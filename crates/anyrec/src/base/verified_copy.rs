@@ -1,17 +1,18 @@
-//! Copying records out of a mapped file.
+//! Copies records out of a mapped file.
 
 use super::checksum::{Checksum, copied_crc32_after, crc32_after};
 use std::marker::PhantomData;
 
-/// Bytes copied at a time, so that what was just read for a checksum is copied out of the
-/// processor's nearest caches.
+/// Bytes copied at a time, so that data just read for a checksum is still in the processor's
+/// nearest caches when it is copied.
 const BLOCK: usize = 16 << 10;
 
-/// Copies records, and with `stream` past the caches: a destination larger than the caches would
-/// only push out what is in them, and the processor would read its memory before writing it.
+/// Copies records, with `stream` past the caches. A destination larger than the caches would only
+/// evict their contents, and the processor would read its memory before writing it.
 ///
-/// Such bytes must not be read, by any thread, before the stores are fenced. Dropping the copier does
-/// that, on every way out of a function, and it keeps each destination borrowed until then.
+/// Such bytes must not be read by any thread before the stores are fenced. Dropping the copier
+/// fences them on every way out of a function, and the copier keeps each destination borrowed until
+/// then.
 pub(crate) struct Copier<'d> {
     stream: bool,
     destinations: PhantomData<&'d mut [u8]>,
@@ -22,7 +23,8 @@ impl<'d> Copier<'d> {
         Copier { stream, destinations: PhantomData }
     }
 
-    /// Copies `from` to `to`, which is as long. Says whether the bytes have the checksum, if there is one.
+    /// Copies `from` to `to`, which has the same length. Returns whether the bytes have the
+    /// checksum, if one is given.
     #[inline]
     pub(crate) fn copy(&mut self, from: &[u8], to: &'d mut [u8], checksum: Option<Checksum>) -> bool {
         let blocks = from.chunks(BLOCK).zip(to.chunks_mut(BLOCK));
@@ -69,20 +71,20 @@ impl Drop for Copier<'_> {
     }
 }
 
-/// To be followed by [`fence`]: by way of a [`Copier`] alone.
+/// Must be followed by [`fence`]; used only through a [`Copier`].
 #[cfg(target_arch = "x86_64")]
 fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     #[cfg(test)]
     UNFENCED.set(true);
-    // SAFETY: every value of 16 bytes is one of each type.
+    // SAFETY: every value of 16 bytes is valid for each type.
     let (begin, middle, end) = unsafe { to.align_to_mut::<__m128i>() };
     let (first, rest) = from.split_at(begin.len());
     let (pieces, last) = rest.as_chunks::<16>();
     begin.copy_from_slice(first);
     for (to, from) in middle.iter_mut().zip(pieces) {
-        // SAFETY: `from` has 16 bytes; `to` is aligned to 16 bytes, writable and of that size. The
-        // instructions are part of every processor of this kind. The bytes stay borrowed by the
+        // SAFETY: `from` has 16 bytes; `to` is aligned to 16 bytes, writable and of that size.
+        // Every processor of this architecture has the instructions. The bytes stay borrowed by the
         // copier, so nothing reads them before it fences the stores.
         unsafe { _mm_stream_si128(to, _mm_loadu_si128(from.as_ptr().cast())) };
     }
@@ -94,10 +96,10 @@ fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Completes what this thread has copied past the caches.
+/// Fences this thread's stores past the caches.
 fn fence() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction has no operands and is part of every processor of this kind.
+    // SAFETY: the instruction has no operands, and every processor of this architecture has it.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
@@ -107,12 +109,11 @@ fn fence() {
 
 #[cfg(test)]
 thread_local! {
-    /// Whether this thread has copied past the caches and not fenced that.
+    /// Whether this thread has stores past the caches that are not fenced yet.
     pub(crate) static UNFENCED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Asks the processor to bring the first of some bytes near, without waiting for them: so many lines
-/// of 64 bytes.
+/// Prefetches the first bytes of a slice, this many lines of 64 bytes, without waiting for them.
 pub(crate) fn prefetch(bytes: &[u8], lines: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(64).take(lines) {

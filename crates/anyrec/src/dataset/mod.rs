@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// The format is detected from the content. See [`Dataset`].
 ///
 /// # Errors
-/// When a file cannot be opened or is none of the known formats.
+/// If a file cannot be opened or has no known format.
 ///
 /// ```
 /// # fn main() -> anyrec::Result<()> {
@@ -50,22 +50,22 @@ pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
     Dataset::open(&[path], &OpenOptions::default())
 }
 
-/// Starts a file of the format that its name suggests, with default options. It is published when the
-/// writer is finished; [`Format::create`] takes options.
+/// Creates a file of the format that its name implies, with default options. It is published when
+/// the writer is finished. [`Format::create`] takes options.
 ///
 /// # Errors
-/// A name that suggests no format, an existing file, or the operating system's error.
+/// A name that implies no format, an existing file, or the operating system's error.
 pub fn create(path: impl AsRef<Path>) -> Result<Box<dyn RecordWriter>> {
     let path = path.as_ref();
     format::infer(path)?.create(path, &WriteOptions::default())
 }
 
-/// One or more record files of one format, numbered through in the order given.
+/// One or more record files of one format, as one numbered sequence in the given order.
 pub struct Dataset {
     format: &'static dyn Format,
     shards: Vec<Shard>,
     options: OpenOptions,
-    /// Number of records before each file, then of all; counting may need a scan.
+    /// The number of records before each file, followed by the total. Counting may need a scan.
     starts: Once<Vec<u64>>,
 }
 
@@ -82,8 +82,8 @@ impl Dataset {
     /// Opens files, directories (every record file directly inside, by name) and glob patterns.
     ///
     /// # Errors
-    /// When a file cannot be opened, is none of the known formats, or of another format than the
-    /// first; when a directory or pattern has no record file.
+    /// If a file cannot be opened, has no known format, or has another format than the first; if a
+    /// directory or pattern has no record file.
     pub fn open(paths: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Dataset> {
         let mut files = Vec::new();
         for path in expand(paths)? {
@@ -92,7 +92,7 @@ impl Dataset {
         Self::of(files, options)
     }
 
-    /// A dataset of files that are open already; none of them may be a stream.
+    /// A dataset of files that are already open; none of them may be a stream.
     ///
     /// # Errors
     /// As [`Dataset::open`].
@@ -106,7 +106,7 @@ impl Dataset {
             shards.push(shard);
         }
         if shards.len() > 1 {
-            // A set that was replaced while it was opened would be half of each.
+            // A set that was replaced while it was opened would be half old, half new.
             shards.iter().try_for_each(|shard| shard.source.check_still_named())?;
         }
         let format = shards.first().map(|shard| shard.reader.format());
@@ -129,7 +129,7 @@ impl Dataset {
         self.shards.iter().map(|shard| &*shard.reader)
     }
 
-    /// Oddities met while opening, with the file's name.
+    /// Notices from opening the files, with each file's name.
     ///
     /// # Errors
     /// As [`RecordReader::info`].
@@ -146,12 +146,12 @@ impl Dataset {
     /// Number of records.
     ///
     /// # Errors
-    /// Where counting needs a scan: when that fails or meets damage.
+    /// If counting needs a scan that fails or finds damage.
     pub fn len(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
-    /// Whether there is no record. Errors as [`len`](Dataset::len).
+    /// Whether there are no records.
     ///
     /// # Errors
     /// As [`len`](Dataset::len).
@@ -162,13 +162,13 @@ impl Dataset {
     /// Record `index`, in memory of its own.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange), or what is wrong with the record.
+    /// [`OutOfRange`](ErrorKind::OutOfRange), or an error about the record.
     pub fn read(&self, index: u64) -> Result<Bytes> {
         let Place { reader, index } = self.find(index)?;
         reader.read(index)
     }
 
-    /// The records of these numbers, in this order, repeats kept.
+    /// The records with these numbers, in this order, repeats included.
     ///
     /// # Errors
     /// As [`read`](Dataset::read), for the first record that fails.
@@ -178,8 +178,8 @@ impl Dataset {
         Ok(batch)
     }
 
-    /// As [`read_batch`](Dataset::read_batch), into a batch whose memory is used again. After an error
-    /// the batch is empty.
+    /// Like [`read_batch`](Dataset::read_batch), into a batch whose memory is reused. After an
+    /// error the batch is empty.
     ///
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch).
@@ -188,8 +188,8 @@ impl Dataset {
         engine::append(self, indices, batch, self.options.thread_count())
     }
 
-    /// As [`read_batch`](Dataset::read_batch), into the caller's buffer. Gives where each record
-    /// begins in it and, last, where the last one ends.
+    /// Like [`read_batch`](Dataset::read_batch), into the caller's buffer. Returns the offset of
+    /// each record in it, followed by the end of the last record.
     ///
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
@@ -198,9 +198,9 @@ impl Dataset {
         engine::read_into(self, indices, buffer, self.options.thread_count())
     }
 
-    /// The records of these numbers, in this order: lent, not copied, where they all lie in mapped files
-    /// in one piece each. Looking at such a record after its file was cut short ends the process
-    /// (SIGBUS), and a file that is changed in place changes it.
+    /// The records with these numbers, in this order: lent, not copied, if all of them lie
+    /// contiguously in mapped files. Accessing such a record after its file was truncated ends the
+    /// process (SIGBUS), and changing the file in place changes the record.
     ///
     /// # Errors
     /// As [`read_batch`](Dataset::read_batch).
@@ -211,8 +211,8 @@ impl Dataset {
     /// The numbers of a range of records, as the reading methods take them.
     ///
     /// # Errors
-    /// As [`read`](Dataset::read), for the first record that is not there: a header may promise more
-    /// records than there are, and a list of so many numbers would take all memory.
+    /// As [`read`](Dataset::read), for the first record that does not exist: a header may declare
+    /// more records than there are, and a list of that many numbers would take all memory.
     pub fn numbers(&self, range: Range<u64>) -> Result<Vec<u64>> {
         self.check_range(&range)?;
         let mut numbers = Vec::new();
@@ -222,11 +222,10 @@ impl Dataset {
         Ok(numbers)
     }
 
-    /// Makes sure that the files have the records of a range, as far as that can be told without
-    /// reading them.
+    /// Checks that the files have the records of a range, as far as possible without reading them.
     ///
     /// # Errors
-    /// As [`read`](Dataset::read), for the first record that is not there.
+    /// As [`read`](Dataset::read), for the first record that does not exist.
     pub fn check_range(&self, range: &Range<u64>) -> Result<()> {
         let Some(last) = range.end.checked_sub(1).filter(|last| range.contains(last)) else { return Ok(()) };
         let starts = self.starts()?;
@@ -235,7 +234,7 @@ impl Dataset {
             let reader = &shard.reader;
             let end = last.min(begin + reader.count()?.saturating_sub(1));
             if reader.count()? > 0 && reader.locate(end - begin).is_err() {
-                // Which of them is the first is found by looking at one after the other.
+                // Checks them one by one to find the first.
                 for index in range.start.max(*begin)..=end {
                     reader.locate(index - begin)?;
                 }
@@ -244,7 +243,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Where record `index` is in its file.
+    /// The location of record `index` in its file.
     ///
     /// # Errors
     /// As [`read`](Dataset::read).
@@ -253,17 +252,18 @@ impl Dataset {
         Ok(reader.locate(index)?.position)
     }
 
-    /// The key of record `index`, where it has one. The record itself is not read.
+    /// The key of record `index`, if it has one. The record itself is not read.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange); when the companion file that holds the keys cannot be read.
+    /// [`OutOfRange`](ErrorKind::OutOfRange); if the companion file that holds the keys cannot be
+    /// read.
     pub fn key(&self, index: u64) -> Result<Option<Key>> {
         let Place { reader, index } = self.find(index)?;
         reader.key(reader.locate(index)?.position)
     }
 
-    /// Key, label and ids of record `index`, where it has them; the label also from the file beside it,
-    /// where the format keeps labels there.
+    /// Key, label and ids of record `index`, if it has them. The label may come from the file
+    /// beside it, if the format keeps labels there.
     ///
     /// # Errors
     /// As [`read`](Dataset::read) and [`RecordReader::label_beside`].
@@ -271,7 +271,7 @@ impl Dataset {
         self.tags_of(index, &self.read(index)?)
     }
 
-    /// [`tags`](Dataset::tags) of a record that was read already.
+    /// Like [`tags`](Dataset::tags), for a record that was already read.
     ///
     /// # Errors
     /// As [`tags`](Dataset::tags).
@@ -280,16 +280,17 @@ impl Dataset {
         place.tags(place.reader.locate(place.index)?.position, record)
     }
 
-    /// What the record's own file says of a record that was read already.
+    /// The tags that the record's own file stores, for a record that was already read.
     pub(crate) fn stored_tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
         let Place { reader, index } = self.find(index)?;
         reader.tags(index, reader.locate(index)?.position, record)
     }
 
-    /// Number of the record with that key (the last one, where a key stands twice), if there is one.
+    /// The number of the record with this key, if there is one. If a key occurs twice, the last
+    /// record.
     ///
     /// # Errors
-    /// When the companion file that holds the keys cannot be read.
+    /// If the companion file that holds the keys cannot be read.
     pub fn find_key(&self, key: &Key) -> Result<Option<u64>> {
         for (number, shard) in self.shards.iter().enumerate() {
             if let Some(local) = shard.reader.find_key(key)? {
@@ -299,10 +300,11 @@ impl Dataset {
         Ok(None)
     }
 
-    /// All records in order, by a sequential scan: needs no index and no count.
+    /// All records in order, by a sequential scan, which needs no index and no count.
     ///
-    /// [`Records::fill`] takes some at a time. Damage is an error item, after which the iteration
-    /// continues with the next intact record; with [`OpenOptions::skip_damage`] it is passed over.
+    /// [`Records::fill`] takes several at a time. Damage is an error item, after which the
+    /// iteration continues with the next intact record; with [`OpenOptions::skip_damage`] it is
+    /// skipped.
     pub fn iter(&self) -> Records {
         let files = self.shards.iter().map(|shard| (shard.source.clone(), shard.reader.clone()));
         Records::new(files.collect(), &self.options)
@@ -379,7 +381,7 @@ impl Shard {
         }
     }
 
-    /// Files of one dataset have one format and, where records have a shape, one shape.
+    /// Checks that the files have the same format and, if records have a shape, the same shape.
     fn check_fits(&self, other: &Shard) -> Result<()> {
         let (name, other_name) = (self.reader.source().name(), other.reader.source().name());
         let (mine, theirs) = (self.reader.format().id(), other.reader.format().id());
@@ -388,7 +390,7 @@ impl Shard {
                 .expected_found(mine, theirs)
                 .in_file(other_name));
         }
-        // Asking a file what it is like may mean reading from all over it.
+        // Reading the metadata of a file may touch all parts of it.
         if !self.reader.format().capabilities().fixed_size {
             return Ok(());
         }

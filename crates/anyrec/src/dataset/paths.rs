@@ -1,14 +1,14 @@
-//! The files that paths, directories and patterns stand for.
+//! Expands paths, directories and patterns into files.
 
 use crate::base::{Error, Result, shown};
 use crate::format;
 use std::path::{Path, PathBuf};
 
-/// The files that paths, directories (every record file directly inside, by name) and glob patterns
-/// stand for; never an empty list.
+/// Expands paths, directories (every record file directly inside, by name) and glob patterns into
+/// files. The list is never empty.
 ///
 /// # Errors
-/// A path that does not exist, a directory or pattern without a record file.
+/// A path that does not exist; a directory or pattern without a record file.
 pub fn expand(paths: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One file or stream, its format detected: what tasks work on.
+/// One file or stream with its detected format: what tasks work on.
 #[derive(Debug)]
 pub struct RecordFile {
     format: &'static dyn Format,
@@ -19,22 +19,22 @@ impl RecordFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it cannot be read or is none of the known formats.
+    /// If it cannot be read or has no known format.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RecordFile> {
         let source = open_file(path.as_ref(), options.access)?;
         let format = format::identify(&*source, options.format)?;
         Ok(Self::over(source, format))
     }
 
-    /// A source that is open already.
+    /// Wraps a source that is already open.
     pub fn over(source: Arc<dyn Source>, format: &'static dyn Format) -> RecordFile {
         RecordFile { format, window: Window::new(source) }
     }
 
-    /// Takes a stream, called `name` in messages.
+    /// Wraps a stream, called `name` in messages.
     ///
     /// # Errors
-    /// As [`RecordFile::open`]; also when the format cannot be read from a stream.
+    /// As [`RecordFile::open`]; also if the format cannot be read from a stream.
     pub fn stream(
         name: &str,
         reader: impl Read + Send + 'static,
@@ -51,40 +51,40 @@ impl RecordFile {
         Ok(RecordFile { format, window })
     }
 
-    /// What to call it in messages.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         self.window.name()
     }
 
-    /// Its format.
+    /// The format.
     pub fn format(&self) -> &'static dyn Format {
         self.format
     }
 
-    /// Where the bytes come from, unless this is a stream.
+    /// The source of the bytes, unless this is a stream.
     pub fn source(&self) -> Option<&Arc<dyn Source>> {
         self.window.source()
     }
 
-    /// Its length, unless this is a stream.
+    /// The length, unless this is a stream.
     pub fn length(&self) -> Option<u64> {
         self.source().map(|source| source.len())
     }
 
-    /// Its first bytes, as many as detection sees.
+    /// The first bytes, as many as detection reads.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn head(&mut self) -> Result<&[u8]> {
         self.window.peek(format::HEAD)
     }
 
-    /// A reader by number, which uses the table beside the file if there is one; none for a stream. A
-    /// table that does not fit is not used, and the notice says why: the reader then scans, since the
-    /// records are what the caller came for.
+    /// A reader by number, which uses the table beside the file if there is one; `None` for a
+    /// stream. A table that does not match is not used, and the notice says why: the reader then
+    /// scans, because the caller needs the records.
     ///
     /// # Errors
-    /// When what must be read at opening is damaged.
+    /// If what must be read at opening is damaged.
     pub fn reader(&self, options: &OpenOptions) -> Result<Option<(Arc<dyn RecordReader>, Option<Notice>)>> {
         let Some(source) = self.source() else { return Ok(None) };
         let mut options = options.clone();
@@ -101,8 +101,8 @@ impl RecordFile {
         Ok(Some((Arc::from(reader), notice)))
     }
 
-    /// [`reader`](RecordFile::reader) for keys and labels beside a scan: none either where the file is
-    /// too damaged to open and damage may be skipped.
+    /// Like [`reader`](RecordFile::reader), to look up keys and labels during a scan. Also `None`
+    /// if the file is too damaged to open and damage may be skipped.
     ///
     /// # Errors
     /// As [`reader`](RecordFile::reader).
@@ -114,7 +114,7 @@ impl RecordFile {
         }
     }
 
-    /// Starts the scan.
+    /// Starts a scan.
     ///
     /// # Errors
     /// As [`Format::scan`].
@@ -122,7 +122,7 @@ impl RecordFile {
         self.format.scan(self.window, options)
     }
 
-    /// The window over the bytes, at their beginning.
+    /// A window over the bytes, at their beginning.
     pub(crate) fn into_window(self) -> Window {
         self.window
     }

@@ -1,10 +1,10 @@
-//! Sets of records made of others: a selection of one, or several put together.
+//! Record sets built from others: a selection of one, or several combined.
 
 use crate::base::{Error, Result};
 use crate::engine::{Place, RecordSet};
 use std::sync::Arc;
 
-/// Some of the records of a set, in an order of one's own.
+/// Some of the records of a set, in any order.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -32,10 +32,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The records of these numbers.
+    /// Selects the records with these numbers.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::ErrorKind::OutOfRange) for a number that the set does not have.
+    /// [`OutOfRange`](crate::ErrorKind::OutOfRange) for a number that is not in the set.
     pub fn new(of: Arc<dyn RecordSet>, numbers: impl Into<Arc<[u64]>>) -> Result<Selection> {
         let (numbers, count) = (numbers.into(), of.count()?);
         match numbers.iter().find(|&&number| number >= count) {
@@ -63,16 +63,17 @@ impl RecordSet for Selection {
     }
 }
 
-/// Several sets, numbered through: what a mixture ([`Plan::mix`](crate::loader::Plan::mix)) reads from.
+/// Several sets as one numbered sequence, which a mixture ([`Plan::mix`](crate::loader::Plan::mix))
+/// reads from.
 #[derive(Debug)]
 pub struct Union {
     sets: Vec<Arc<dyn RecordSet>>,
-    /// Number of each set's first record, then of all records.
+    /// The number of each set's first record, followed by the total.
     starts: Vec<u64>,
 }
 
 impl Union {
-    /// The sets in this order.
+    /// Combines the sets in this order.
     ///
     /// # Errors
     /// As [`RecordSet::count`].

@@ -1,7 +1,7 @@
-//! Our own sidecar: the positions of all records of a file that has no index of its own.
+//! The sidecar for files without an index of their own: the positions of all records.
 //!
-//! Reaching record N of a GRAIL file, or of a `.rec` without its `.idx`, takes a scan. A table
-//! keeps what the scan found. It stands beside the data file as `NAME.anyrec-table`:
+//! Finding record N of a GRAIL file, or of a `.rec` without its `.idx`, takes a scan. A table
+//! stores the result of the scan beside the data file as `NAME.anyrec-table`:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | 8 | number of runs |
 //! | | runs: uvarint distance of the frame from the one before (from 0), uvarint records in it |
 //!
-//! All integers are little-endian. A table belongs to one content: the length must be the same,
-//! and unless the modification time is too, the digest is computed again. What does not fit is
-//! refused as stale, never half-believed.
+//! All integers are little-endian. A table is bound to one content: the length must match, and
+//! unless the modification time matches too, the digest is computed again. A table that does not
+//! match is refused as stale and never partly used.
 
 use crate::base::checksum::crc32;
 use crate::base::{Error, ErrorKind, Hint, PositionList, Result, shown};
@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"anyrecT1";
-/// Appended to the data file's whole name.
+/// Appended to the data file's full name.
 const SUFFIX: &str = ".anyrec-table";
 
-/// Positions of all records of a file, bound to that file's content.
+/// The positions of all records of a file, bound to that file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     format: String,
@@ -41,17 +41,17 @@ pub struct Table {
 }
 
 impl Table {
-    /// Where a data file's table stands.
+    /// The path of a data file's table.
     pub fn path_for(data: &Path) -> PathBuf {
         let mut name = data.as_os_str().to_owned();
         name.push(SUFFIX);
         name.into()
     }
 
-    /// The table of a data file whose records are at these positions. Nothing is written.
+    /// Creates the table of a data file with records at these positions. Nothing is written.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub(crate) fn of(
         source: &Arc<dyn Source>,
         data: &Path,
@@ -71,7 +71,7 @@ impl Table {
     /// Writes the table beside its data file, replacing an older one.
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn save(&self, data: &Path) -> Result<PathBuf> {
         let path = Self::path_for(data);
         let mut file = AtomicFile::create(&path, true, Durability::Machine)?;
@@ -83,8 +83,8 @@ impl Table {
     /// Reads the table beside a data file and checks that it belongs to it.
     ///
     /// # Errors
-    /// [`Stale`](ErrorKind::Stale) when it was made for other content, [`Corrupt`](ErrorKind::Corrupt)
-    /// when it is damaged itself, or what the system says.
+    /// [`Stale`](ErrorKind::Stale) if it was made for other content,
+    /// [`Corrupt`](ErrorKind::Corrupt) if it is damaged itself, or the operating system's error.
     pub fn load(data: &Path) -> Result<Table> {
         let source = open_file(data, crate::io::Access::Auto)?;
         let path = Self::path_for(data);
@@ -121,7 +121,7 @@ impl Table {
         &self.positions
     }
 
-    /// The positions alone.
+    /// Returns the positions.
     pub fn into_positions(self) -> PositionList {
         self.positions
     }
@@ -140,7 +140,7 @@ impl Table {
 
     fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
-        // Format ids are short words of our own making.
+        // Format ids are short words defined by this crate.
         body.push(u8::try_from(self.format.len()).unwrap_or(u8::MAX));
         body.extend_from_slice(self.format.as_bytes());
         body.extend_from_slice(&self.length.to_le_bytes());
@@ -204,7 +204,8 @@ fn modified(data: &Path) -> Result<(i64, u32)> {
     Ok((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0)))
 }
 
-/// A second pass over the bytes: `progress` hears that it goes on, at the end reached before.
+/// A second pass over the bytes. It keeps calling `progress` with the end that the first pass reached,
+/// to show that the work continues.
 fn digest(source: &Arc<dyn Source>, progress: &mut dyn FnMut(u64)) -> Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut window = Window::new(source.clone());

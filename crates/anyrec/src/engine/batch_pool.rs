@@ -1,11 +1,11 @@
-//! Batches to be filled again.
+//! Batches for reuse.
 
 use crate::base::Batch;
 use crate::threads::fork::Lock;
 use std::sync::Arc;
 
-/// Keeps the memory of batches that were used, for the next ones: large buffers cost more to get
-/// from the system than to fill.
+/// Keeps the memory of used batches for the next ones: allocating a large buffer costs more than
+/// filling it.
 #[derive(Debug, Clone)]
 pub struct BatchPool {
     most: usize,
@@ -13,17 +13,17 @@ pub struct BatchPool {
 }
 
 impl BatchPool {
-    /// Keeps at most that many batches.
+    /// Keeps at most this many batches.
     pub fn new(most: usize) -> Self {
         BatchPool { most, free: Arc::default() }
     }
 
-    /// An empty batch, with room if there is one to use again.
+    /// An empty batch, with the capacity of a used one if there is one.
     pub fn take(&self) -> Batch {
         self.free.lock().pop().unwrap_or_default()
     }
 
-    /// Gives a batch back, whatever it holds.
+    /// Returns a batch to the pool, whatever it contains.
     pub fn give(&self, mut batch: Batch) {
         batch.clear();
         let mut free = self.free.lock();

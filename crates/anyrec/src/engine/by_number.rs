@@ -1,5 +1,5 @@
-//! Many records at once: located first, then fetched together, verified, and put into the caller's
-//! order in one buffer.
+//! Reads many records at once: locates them first, then fetches them together, verifies them, and
+//! puts them into one buffer in the caller's order.
 
 use super::record_set::Place;
 use crate::base::memory::check_available;
@@ -13,34 +13,35 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes that make it worth waking another thread.
+/// The number of bytes that makes waking another thread worthwhile.
 const WORTH_A_THREAD: u64 = 512 << 10;
 
-/// A batch of this size leaves no room for anything else in the processor's caches.
+/// A batch of this size would evict everything else from the processor's caches.
 const LARGER_THAN_CACHES: u64 = 8 << 20;
 
-/// Bytes for each thread to be filled before the caller is asked again whether to go on.
+/// Bytes that each thread fills before the caller is asked again whether to continue.
 const ROUND: u64 = 8 << 20;
 
-/// Frames for each thread, and bytes of them, to be decoded before the same.
+/// Frames, and bytes of them, that each thread decodes before the caller is asked again.
 const FRAMES: (usize, u64) = (32, 8 << 20);
 
-/// Records whose places are looked up and read at a time: what is kept of each meanwhile takes more
+/// The number of records that are located and read at a time: the bookkeeping of each takes more
 /// memory than a small record.
 pub(crate) const GROUP: usize = 1 << 16;
 
-/// Memory for so many records is not requested before it is known to be available; and what the lists
-/// about one take, all together.
+/// The number of records from which memory is checked before it is requested, and the bytes of
+/// bookkeeping per record.
 const MANY: usize = GROUP;
 const PER_RECORD: usize = 256;
 
-/// While a record is copied, the beginning of the one so many places later is prefetched.
+/// While a record is copied, the beginning of the record this many places later is prefetched.
 const AHEAD: usize = 4;
 
-/// How much of it: what small records have. The rest of a large one comes by itself.
+/// How much of it is prefetched: as much as a small record has. The processor prefetches the rest
+/// of a large one by itself.
 const NEAR_LINES: usize = 16;
 
-/// The records of one reader with these numbers, in this order, repeats kept.
+/// The records of one reader with these numbers, in this order, repeats included.
 ///
 /// # Errors
 /// As [`RecordReader::read`], for the first record that fails.
@@ -51,34 +52,35 @@ pub fn read_batch(reader: &dyn RecordReader, indices: &[u64]) -> Result<Batch> {
     Ok(batch)
 }
 
-/// What happens when a record cannot be read.
+/// What happens if a record cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnBad {
-    /// The whole fetch fails, with the error of the first such record in the caller's order.
+    /// The whole fetch fails with the error of the first such record in the caller's order.
     Fail,
-    /// The others are read all the same.
+    /// The other records are still read.
     Collect,
 }
 
 /// Records that could not be read, and why, in the order of their places.
 pub(crate) type Failures = Vec<(usize, Error)>;
 
-/// Records that were located, so that the size of each is known.
+/// Located records, whose sizes are known.
 ///
-/// With [`OnBad::Collect`], a record that cannot be read does not keep the others from being read: it is
-/// left empty, and the caller learns why.
+/// With [`OnBad::Collect`], a record that cannot be read does not prevent the others from being
+/// read: it is left empty, and the reason is returned.
 pub(crate) struct Fetch<'a> {
     wanted: Vec<Place<'a>>,
-    /// The numbers (in `wanted`) of the records of each reader.
+    /// The indices (in `wanted`) of the records of each reader.
     by_reader: Vec<(&'a dyn RecordReader, Vec<usize>)>,
-    /// For each of `wanted` all of its source, where that is in memory.
+    /// For each of `wanted`, the whole source, if it is in memory.
     memory: Vec<Option<&'a [u8]>>,
     locations: Vec<Location>,
-    /// Some are on their way from the disk.
+    /// Some records are being prefetched from the disk.
     cold: bool,
-    /// Those that do not lie in their file as they are.
+    /// Records that are not stored verbatim.
     decoded: Vec<Batch>,
-    /// For each of `wanted` that is there: in which of `decoded`, and its number in that.
+    /// For each of `wanted` that is one of these: which of `decoded` it is in, and its number
+    /// there.
     decoded_at: Vec<Option<(usize, usize)>>,
     offsets: Vec<u64>,
     on_bad: OnBad,
@@ -86,11 +88,12 @@ pub(crate) struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    /// Locates the records, and reads those that must be decoded to know their size, with up to that
+    /// Locates the records, and reads those that must be decoded to know their size, on up to this
     /// many threads.
     ///
     /// # Errors
-    /// With [`OnBad::Collect`] only what is not about one record: too little memory, an interrupt.
+    /// With [`OnBad::Collect`], only errors that do not concern a single record: too little memory,
+    /// an interrupt.
     pub(crate) fn new(wanted: Vec<Place<'a>>, threads: usize, on_bad: OnBad) -> Result<Self> {
         if wanted.len() > MANY {
             check_available(wanted.len().saturating_mul(PER_RECORD))?;
@@ -157,12 +160,12 @@ impl<'a> Fetch<'a> {
         Ok(fetch)
     }
 
-    /// An error where records could not be located or decoded, and that must not be.
+    /// Returns an error if records could not be located or decoded and that is not allowed.
     fn check_failures(&mut self) -> Result<()> {
         if self.failures.is_empty() {
             return Ok(());
         }
-        // A file that was cut short meanwhile may look like anything.
+        // A file that was truncated in the meantime may look like anything.
         self.check_unchanged()?;
         match self.on_bad {
             OnBad::Fail => Err(self.failures.swap_remove(0).1),
@@ -170,8 +173,8 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Adds the records to a batch, and gives those that could not be read: their places in the batch hold
-    /// anything. After an error the batch is empty.
+    /// Appends the records to a batch and returns those that could not be read. Their contents in
+    /// the batch are undefined. After an error the batch is empty.
     ///
     /// # Errors
     /// As [`Fetch::new`].
@@ -181,8 +184,7 @@ impl<'a> Fetch<'a> {
         filled.inspect_err(|_| batch.clear())
     }
 
-    /// The records as slices of their sources where those can be lent, else as slices of a buffer of
-    /// their own.
+    /// The records as slices of their sources if those can be lent, else as slices of one buffer.
     ///
     /// # Errors
     /// As [`RecordReader::read`], for the first record that fails.
@@ -194,7 +196,7 @@ impl<'a> Fetch<'a> {
             let (buffer, offsets) = batch.into_parts();
             let buffer = Bytes::from(buffer);
             let place = |pair: &[u64]| match pair {
-                // The offsets are the buffer's.
+                // The offsets lie within the buffer.
                 #[allow(clippy::cast_possible_truncation)]
                 &[begin, end] => buffer.slice(begin as usize..end as usize),
                 _ => Bytes::new(),
@@ -211,12 +213,12 @@ impl<'a> Fetch<'a> {
         fetch.check_unchanged().and(lent)
     }
 
-    /// Calls `visit` for each record, in order, with its bytes: borrowed from its source where that is in
-    /// memory, else read together into `scratch`. What was made of the bytes counts only if this
-    /// returns `Ok`: a file may be cut short meanwhile.
+    /// Calls `visit` for each record, in order, with its bytes: borrowed from its source if that is
+    /// in memory, else read together into `scratch`. Results computed from the bytes are valid only
+    /// if this returns `Ok`: a file may be truncated in the meantime.
     ///
     /// # Errors
-    /// What is not about one record; an error of `visit`, which ends the visits.
+    /// Errors that do not concern a single record; an error of `visit`, which ends the visits.
     pub(crate) fn visit(
         mut self,
         scratch: &mut Batch,
@@ -247,7 +249,7 @@ impl<'a> Fetch<'a> {
         self.check_unchanged().and(visited)
     }
 
-    /// A record whose bytes are in memory already, verified.
+    /// A record whose bytes are already in memory, verified.
     fn borrow(&self, at: usize) -> Result<&[u8]> {
         let Some((plain, Some(bytes))) = self.plain_bytes(at) else { return Ok(self.decoded_record(at)) };
         match plain.checksum {
@@ -260,12 +262,12 @@ impl<'a> Fetch<'a> {
         self.plain_bytes(at).is_some_and(|(_, bytes)| bytes.is_some())
     }
 
-    /// The records, and where each is in its file.
+    /// The records, and the location of each in its file.
     pub(crate) fn places(&self) -> impl Iterator<Item = (Place<'a>, Position)> {
         self.wanted.iter().zip(&self.locations).map(|(place, location)| (*place, location.position))
     }
 
-    /// Where each record will begin in the buffer, and, last, how large that must be.
+    /// The offset of each record in the buffer, followed by the size of the buffer.
     pub(crate) fn offsets(&self) -> &[u64] {
         &self.offsets
     }
@@ -286,8 +288,8 @@ impl<'a> Fetch<'a> {
         place.and_then(|(batch, at)| self.decoded.get(batch)?.get(at)).unwrap_or_default()
     }
 
-    /// Lets the sources prefetch what is not in memory yet, all at once; what was requested early is
-    /// left out. Says whether there was any.
+    /// Lets the sources prefetch what is not in memory yet, all at once, except for what was
+    /// requested early. Returns whether there was any.
     fn expect_rest(&self, early: &[Option<Range<u64>>]) -> bool {
         let mut cold = false;
         for (reader, places) in &self.by_reader {
@@ -306,8 +308,8 @@ impl<'a> Fetch<'a> {
         cold
     }
 
-    /// Reads the records that do not lie in their file as they are: file by file, in file order,
-    /// each once, and all of a frame by one thread.
+    /// Reads the records that are not stored verbatim: file by file, in file order, each once, and
+    /// all records of a frame on one thread.
     fn decode(&mut self, threads: usize) -> Result<()> {
         let mut decoded_at = vec![None; self.wanted.len()];
         let mut failed = BTreeMap::new();
@@ -354,8 +356,8 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
-    /// Puts the records into a buffer as large as the last of the offsets says, with up to that
-    /// many threads. Gives those that could not be read, the ones known before included.
+    /// Puts the records into a buffer whose size is the last of the offsets, on up to this many
+    /// threads. Returns the records that could not be read, including those already known.
     ///
     /// # Errors
     /// As [`Fetch::new`].
@@ -371,7 +373,8 @@ impl<'a> Fetch<'a> {
         Ok(failures)
     }
 
-    /// To be asked after records were copied, not before: see [`Source::as_slice`](crate::io::Source).
+    /// Must be checked after records are copied, not before: see
+    /// [`Source::as_slice`](crate::io::Source).
     fn check_unchanged(&self) -> Result<()> {
         self.by_reader.iter().try_for_each(|(reader, _)| reader.source().check_unchanged())
     }
@@ -393,7 +396,7 @@ impl<'a> Fetch<'a> {
         Ok(failures)
     }
 
-    /// Fills some slots of so many bytes together, the first of which is that of record `first`.
+    /// Fills slots of this many bytes in total, the first of which belongs to record `first`.
     fn fill_slots(
         &self,
         first: usize,
@@ -416,7 +419,7 @@ impl<'a> Fetch<'a> {
         Ok(shares.into_iter().flat_map(|(_, _, failures)| failures).collect())
     }
 
-    /// The stretches of the buffer for each record.
+    /// The slices of the buffer, one per record.
     fn slots<'b>(&self, mut buffer: &'b mut [u8]) -> Vec<&'b mut [u8]> {
         (0..self.wanted.len())
             .map(|at| {
@@ -428,8 +431,8 @@ impl<'a> Fetch<'a> {
             .collect()
     }
 
-    /// Reads plain records of sources that are not in memory straight into their slots, those of a
-    /// source together and in file order. The first slot is that of record `first`.
+    /// Reads plain records of sources that are not in memory directly into their slots, those of a
+    /// source together and in file order. The first slot belongs to record `first`.
     fn read_unmapped(&self, first: usize, slots: &mut [&mut [u8]]) -> Result<()> {
         for (reader, places) in &self.by_reader {
             if reader.source().as_slice().is_some() {
@@ -450,11 +453,11 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
-    /// Fills and verifies some slots, the first of which is that of record `first`.
+    /// Fills and verifies slots, the first of which belongs to record `first`.
     fn put(&self, first: usize, slots: &mut [&mut [u8]], stream: bool) -> Failures {
         let bad = if self.cold {
-            // In the order in which they arrive: those that are there are handled while the others are on
-            // their way.
+            // In order of arrival: records that are present are processed while the others are
+            // still being read.
             let mut order: Vec<(usize, &mut &mut [u8])> = (first..).zip(slots.iter_mut()).collect();
             order.sort_unstable_by_key(|(at, _)| self.plain(*at).map(|plain| plain.range.start));
             self.put_each(order.into_iter(), stream)
@@ -470,7 +473,7 @@ impl<'a> Fetch<'a> {
         bad.into_iter().map(blame).collect()
     }
 
-    /// Fills and verifies slots, and gives the numbers of those that do not hold.
+    /// Fills and verifies slots, and returns the numbers of those that fail.
     fn put_each<'s, 'b: 's>(
         &self,
         slots: impl Iterator<Item = (usize, &'s mut &'b mut [u8])>,
@@ -481,7 +484,7 @@ impl<'a> Fetch<'a> {
         for (at, slot) in slots {
             let holds = match self.plain_bytes(at) {
                 Some((plain, Some(bytes))) => copier.copy(bytes, slot, plain.checksum),
-                // It was read into its slot already.
+                // It was already read into its slot.
                 Some((plain, None)) => plain.checksum.is_none_or(|checksum| checksum.holds_for(slot)),
                 None => copier.copy(self.decoded_record(at), slot, None),
             };
@@ -492,7 +495,7 @@ impl<'a> Fetch<'a> {
         bad
     }
 
-    /// A plain record, and its bytes where its source is in memory.
+    /// A plain record, and its bytes if its source is in memory.
     #[inline]
     fn plain_bytes(&self, at: usize) -> Option<(&Plain, Option<&[u8]>)> {
         let plain = self.plain(at)?;
@@ -504,7 +507,7 @@ impl<'a> Fetch<'a> {
         Some((plain, self.memory.get(at)?.map(within)))
     }
 
-    /// The error for a record whose checksum does not hold, in the words of its reader.
+    /// The error for a record whose checksum does not match, as its reader words it.
     fn damaged(&self, at: usize, found: &[u8]) -> Error {
         let placed = self.wanted.get(at).zip(self.locations.get(at));
         let error =
@@ -513,7 +516,7 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// The slots cut into shares of about `size` bytes, each with the number of its first one.
+/// Divides the slots into shares of about `size` bytes, each with the number of its first slot.
 fn shares<'s, 'b>(mut slots: &'s mut [&'b mut [u8]], size: u64) -> Vec<(usize, &'s mut [&'b mut [u8]])> {
     let mut shares = Vec::new();
     let mut begin = 0;
@@ -532,10 +535,10 @@ fn shares<'s, 'b>(mut slots: &'s mut [&'b mut [u8]], size: u64) -> Vec<(usize, &
     shares
 }
 
-/// A record that must be decoded: its number, where its frame is, and its place among those wanted.
+/// A record that must be decoded: its number, the location of its frame, and its index in `wanted`.
 type InFrame<'a> = (u64, &'a Range<u64>, usize);
 
-/// Takes the next frames that are decoded together; also says how many bytes they have.
+/// Takes the next frames that are decoded together, and returns their number of bytes too.
 fn round_of<'f, 'a>(left: &mut &'f [&'f [InFrame<'a>]], threads: usize) -> (&'f [&'f [InFrame<'a>]], u64) {
     let threads = threads.max(1);
     let most = FRAMES.1.saturating_mul(threads as u64);
@@ -553,7 +556,7 @@ fn round_of<'f, 'a>(left: &mut &'f [&'f [InFrame<'a>]], threads: usize) -> (&'f 
     (round, bytes)
 }
 
-/// How many threads are worth waking for so many bytes.
+/// How many threads are worth waking for this many bytes.
 fn workers(bytes: u64, threads: usize) -> usize {
     usize::try_from(bytes / WORTH_A_THREAD).unwrap_or(usize::MAX).clamp(1, threads.max(1))
 }
@@ -564,7 +567,7 @@ struct Share {
     /// Their numbers, which ascend, and where their frames begin.
     indices: Vec<(u64, u64)>,
     batch: Batch,
-    /// Those that could not be decoded: empty in the batch.
+    /// Records that could not be decoded; they are empty in the batch.
     failed: Failures,
 }
 
@@ -573,8 +576,8 @@ impl Share {
         let numbers: Vec<u64> = self.indices.iter().map(|(index, _)| *index).collect();
         let Err(error) = reader.read_decoded(&numbers, &mut self.batch) else { return Ok(()) };
         of_one_record(error)?;
-        // Which of them it was is found by reading one after the other. A frame that cannot be decoded is
-        // not tried again for each of its records.
+        // Reads the records one by one to find which of them failed. A frame that cannot be decoded
+        // is not tried again for each of its records.
         self.batch.clear();
         let mut bad: Option<(u64, Error)> = None;
         for (number, &(index, frame)) in self.indices.iter().enumerate() {
@@ -596,18 +599,18 @@ impl Share {
     }
 }
 
-/// An error about one record; those that say nothing about it end the whole.
+/// An error about one record. Errors that do not concern a single record end the whole fetch.
 fn of_one_record(error: Error) -> Result<Error> {
     if error.kind() == ErrorKind::OutOfMemory { Err(error) } else { Ok(error) }
 }
 
-/// Stands for the location of a record that has none.
+/// A placeholder for the location of a record that has none.
 fn nowhere() -> Location {
     let plain = Some(Plain { range: 0..0, checksum: None });
     Location { position: Position::default(), span: 0..0, plain }
 }
 
-/// The numbers of the records of each reader.
+/// The indices of the records of each reader.
 fn by_reader<'a>(wanted: &[Place<'a>]) -> Vec<(&'a dyn RecordReader, Vec<usize>)> {
     let key = |at: usize| wanted.get(at).map(|wanted| std::ptr::from_ref(wanted.reader).cast::<()>());
     let mut order: Vec<usize> = (0..wanted.len()).collect();

@@ -1,4 +1,4 @@
-//! The records of files in order: one by one, or some at a time.
+//! Reads the records of files in order, one by one or several at a time.
 
 use crate::base::memory::copied;
 use crate::base::{Batch, Error, ErrorKind, Result};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 /// Iterator over the records of files, by a sequential scan; see [`Dataset::iter`](crate::Dataset::iter).
 pub struct Records {
-    /// Each file's bytes as they are stored, and its reader.
+    /// Each file's source, as stored, and its reader.
     files: std::vec::IntoIter<(Arc<dyn Source>, Arc<dyn RecordReader>)>,
     options: OpenOptions,
-    /// The scan in progress, and what it reads.
+    /// The scan in progress, and its source.
     current: Option<(Box<dyn Scan>, Arc<dyn Source>)>,
-    /// What went wrong behind the records of the last batch.
+    /// The error that followed the records of the last batch.
     failure: Option<Error>,
 }
 
@@ -25,21 +25,22 @@ impl Records {
         Records { files: files.into_iter(), options, current: None, failure: None }
     }
 
-    /// Fills a batch with the next records: `count` of them, or fewer where they come to `bytes`
-    /// bytes (one at least). Empty at the end.
+    /// Fills a batch with the next records: `count` of them, or fewer if they reach `bytes` bytes (but
+    /// at least one). The batch is empty at the end.
     ///
     /// # Errors
-    /// As the iteration; the records before the failure come first.
+    /// As the iteration. The records before a failure are returned first.
     pub fn fill(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
         batch.clear();
         self.extend(batch, count, bytes)
     }
 
-    /// Adds the next records to a batch, until it has `count` records or `bytes` bytes in all (one
-    /// record at least, if it has none). A batch that gets none is complete.
+    /// Appends the next records to a batch, until it has `count` records or `bytes` bytes in total (but
+    /// at least one record if it was empty). If nothing is appended, the batch was full or the end is
+    /// reached.
     ///
     /// # Errors
-    /// As [`fill`](Records::fill). The error is that of the next call with an empty batch.
+    /// As [`fill`](Records::fill). The next call with an empty batch returns the error.
     pub fn extend(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<()> {
         if self.failure.is_some() && !batch.is_empty() {
             return Ok(());
@@ -61,7 +62,7 @@ impl Records {
         Ok(())
     }
 
-    /// Running out of memory ends the iteration: to continue would leave sound records out.
+    /// Running out of memory ends the iteration: continuing would skip sound records.
     fn ended_by(&mut self, error: Error) -> Error {
         if error.kind() == ErrorKind::OutOfMemory {
             self.current = None;
@@ -70,11 +71,11 @@ impl Records {
         error
     }
 
-    /// Adds one record or more to a batch, up to so many records or bytes; `None` at the end.
+    /// Appends one or more records to a batch, up to this many records or bytes; `None` at the end.
     fn push_some(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<Option<()>> {
         let before = batch.len();
         if let Some((scan, _)) = &mut self.current {
-            // The same error would come again forever: this file is over.
+            // The same error would repeat forever, so this file is finished.
             scan.fill(batch, count, bytes).inspect_err(|_| self.current = None)?;
         }
         if batch.len() > before {
@@ -83,9 +84,8 @@ impl Records {
         self.step(Window::read_ahead, |_, record| batch.try_push(record))
     }
 
-    /// The next records, counted as [`fill`](Records::fill) counts them: lent, not copied, where they
-    /// lie in mapped files; see [`Dataset::lend`](crate::Dataset::lend). For an iteration that only
-    /// lends.
+    /// The next records, counted as in [`fill`](Records::fill): lent, not copied, if they lie in
+    /// mapped files; see [`Dataset::lend`](crate::Dataset::lend). For an iteration that only lends.
     ///
     /// # Errors
     /// As [`fill`](Records::fill).
@@ -111,7 +111,7 @@ impl Records {
         Ok(lent)
     }
 
-    /// Takes the next record; `None` at the end. `look` says how a file that is begun is looked at.
+    /// Takes the next record; `None` at the end. `look` decides how a new file is scanned.
     fn step<R>(
         &mut self,
         look: fn(Window) -> Window,
@@ -121,8 +121,8 @@ impl Records {
             let Some((scan, source)) = &mut self.current else {
                 let Some((source, reader)) = self.files.next() else { return Ok(None) };
                 let window = look(Window::new(Arc::clone(&source)));
-                // Handing records from one thread to another costs more than reading them, unless they
-                // must be decoded.
+                // Passing records between threads costs more than reading them, unless they must be
+                // decoded.
                 let scan = match reader.is_transformed() {
                     true => scan_ahead(reader.format(), window, &self.options)?,
                     false => reader.format().scan(window, &self.options)?,
@@ -138,7 +138,7 @@ impl Records {
                 Ok(Event::End) => self.current = None,
                 Ok(_) => {}
                 Err(error) => {
-                    // It would come again forever: this file is over.
+                    // It would repeat forever, so this file is finished.
                     self.current = None;
                     return Err(error);
                 }
@@ -166,7 +166,7 @@ impl fmt::Debug for Records {
     }
 }
 
-/// `data` as shared bytes: a slice of the source where it lies in it, else a copy.
+/// `data` as shared bytes: a slice of the source if it lies in it, else a copy.
 fn lend(source: &Arc<dyn Source>, data: &[u8]) -> Result<Bytes> {
     let within = source.lendable().and_then(|all| {
         let begin = (data.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;

@@ -1,4 +1,4 @@
-//! Reading over one or many files: records by number, and records in order.
+//! Reads records from one or many files, by number or in order.
 
 mod batch_pool;
 mod by_number;

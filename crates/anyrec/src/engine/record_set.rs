@@ -1,4 +1,4 @@
-//! Numbered records, wherever they lie: what the engine reads by number.
+//! Numbered records in any files: the interface that the engine reads by number.
 
 use super::by_number::{Fetch, GROUP, OnBad};
 use crate::base::{Batch, Error, Limits, Position, Result, Tags};
@@ -7,10 +7,10 @@ use crate::threads::interrupt::go_on;
 use bytes::Bytes;
 use std::fmt;
 
-/// Numbered records that lie in files. Shared between threads.
+/// Numbered records that lie in files. A set can be shared between threads.
 ///
-/// A set only says where a record is. Reading is the engine's: it finds the records of a batch in any
-/// number of files and reads them together.
+/// A set only locates records. The engine reads them: it finds the records of a batch in any number
+/// of files and reads them together.
 pub trait RecordSet: Send + Sync + fmt::Debug {
     /// Number of records.
     ///
@@ -18,15 +18,15 @@ pub trait RecordSet: Send + Sync + fmt::Debug {
     /// As [`Dataset::len`](crate::Dataset::len).
     fn count(&self) -> Result<u64>;
 
-    /// The file that has a record, and its number there.
+    /// The file that contains a record, and the record's number there.
     ///
     /// # Errors
     /// [`OutOfRange`](crate::ErrorKind::OutOfRange), or as [`count`](RecordSet::count).
     fn find(&self, number: u64) -> Result<Place<'_>>;
 
-    /// Makes sure that the records that are counted are there, as far as that can be told without
-    /// reading them ([`Dataset::check_range`](crate::Dataset::check_range)): called before a list of
-    /// very many is made.
+    /// Checks that the counted records exist, as far as possible without reading them
+    /// ([`Dataset::check_range`](crate::Dataset::check_range)). It is called before a long list of
+    /// numbers is created.
     ///
     /// # Errors
     /// As [`Dataset::check_range`](crate::Dataset::check_range).
@@ -34,14 +34,15 @@ pub trait RecordSet: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Most bytes of records that a batch may have ([`Limits::memory`](crate::Limits::memory)).
+    /// The maximum bytes of records in a batch ([`Limits::memory`](crate::Limits::memory)).
     fn memory_limit(&self) -> u64 {
         u64::MAX
     }
 }
 
 impl dyn RecordSet + '_ {
-    /// The records of these numbers, in this order, repeats kept, read by up to that many threads.
+    /// The records with these numbers, in this order, repeats included, read by up to this many
+    /// threads.
     ///
     /// # Errors
     /// As [`Dataset::read_batch`](crate::Dataset::read_batch).
@@ -62,7 +63,7 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// That record of that reader.
+    /// The record of this reader with this number.
     pub fn new(reader: &'a dyn RecordReader, index: u64) -> Self {
         Place { reader, index }
     }
@@ -72,7 +73,7 @@ impl<'a> Place<'a> {
         error.in_record(self.index).in_file(self.reader.source().name())
     }
 
-    /// What belongs to the record besides its bytes, which were read from that position; the label also
+    /// The record's tags, given its bytes and the position they were read from. The label may come
     /// from the file beside it.
     pub(crate) fn tags(&self, position: Position, record: &[u8]) -> Result<Tags> {
         let mut tags = self.reader.tags(self.index, position, record)?;
@@ -92,7 +93,7 @@ impl fmt::Debug for Place<'_> {
 /// Finds records, and locates them in their files.
 ///
 /// # Errors
-/// A number that the set does not have; as [`Fetch::new`].
+/// A number that is not in the set; as [`Fetch::new`].
 pub(crate) fn locate<'a>(
     set: &'a dyn RecordSet,
     numbers: &[u64],
@@ -102,7 +103,7 @@ pub(crate) fn locate<'a>(
     Fetch::new(numbers.iter().map(|&number| set.find(number)).collect::<Result<_>>()?, threads, on_bad)
 }
 
-/// Adds records to a batch, some at a time. After an error the batch is empty.
+/// Appends records to a batch, several at a time. After an error the batch is empty.
 ///
 /// # Errors
 /// As [`RecordReader::read`], for the first record that fails.
@@ -119,7 +120,7 @@ pub(crate) fn append(set: &dyn RecordSet, numbers: &[u64], batch: &mut Batch, th
     append().inspect_err(|_| batch.clear())
 }
 
-/// Makes sure that a batch may grow by what was located.
+/// Checks that a batch may grow by the located records.
 ///
 /// # Errors
 /// [`Limit`](crate::ErrorKind::Limit).
@@ -128,7 +129,7 @@ pub(crate) fn check_size(set: &dyn RecordSet, fetch: &Fetch<'_>, batch: &Batch) 
     Limits::check_batch(size.saturating_add(batch.buffer().len() as u64), set.memory_limit())
 }
 
-/// Puts records into a buffer, and gives where each begins and, last, where the last one ends.
+/// Puts records into a buffer. Returns the offset of each, followed by the end of the last record.
 ///
 /// # Errors
 /// As [`append`]; [`Invalid`](crate::ErrorKind::Invalid) if the buffer is too small, before anything is
@@ -152,7 +153,7 @@ pub(crate) fn read_into(
     Ok(offsets)
 }
 
-/// Records as slices of their files where those can be lent.
+/// Records as slices of their files, if those can be lent.
 ///
 /// # Errors
 /// As [`append`].

@@ -1,4 +1,4 @@
-//! Writing what finds records: the format's own index file, or a table of positions.
+//! Writes an index: the format's own index file, or a table of positions.
 
 use super::verify::verify_source;
 use crate::base::{Error, Hint, Result};
@@ -7,17 +7,17 @@ use crate::format::OpenOptions;
 use crate::io::{AtomicFile, Durability};
 use std::path::{Path, PathBuf};
 
-/// How a file is indexed.
+/// The options for indexing a file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct IndexOptions {
-    /// How the file is opened. With `skip_damage` the intact records of a damaged file are indexed.
+    /// How to open the file. With `skip_damage`, the intact records of a damaged file are indexed.
     pub open: OpenOptions,
     /// Where to write the index file (default: beside the file).
     pub output: Option<PathBuf>,
-    /// Write a table even if the format has an index file of its own.
+    /// Write a table even if the format has its own index file.
     pub table: bool,
-    /// An existing index file may be replaced. A table always is.
+    /// Replace an existing index file. A table is always replaced.
     pub overwrite: bool,
 }
 
@@ -27,15 +27,15 @@ pub struct IndexOptions {
 pub struct Indexed {
     /// The index file or table.
     pub path: PathBuf,
-    /// Records it finds.
+    /// The number of records it lists.
     pub records: u64,
-    /// What kind of index it is, as one sentence.
+    /// The kind of index, as one sentence.
     pub reason: String,
-    /// Whether damage was left out.
+    /// Whether damage was skipped.
     pub damaged: bool,
 }
 
-/// Writes a file's index: its format's index file where it has one, else a [`Table`].
+/// Writes a file's index: its format's index file if there is one, else a [`Table`].
 ///
 /// # Errors
 /// Damage, unless `options.open.skip_damage`; an existing index file, unless `options.overwrite`; the
@@ -77,7 +77,7 @@ pub fn index(
     Ok(Indexed { path: output, records: built.records, reason: built.reason, damaged })
 }
 
-/// Scans a data file and makes its table. Nothing is written.
+/// Scans a data file and creates its table. Nothing is written.
 fn build_table(
     file: &RecordFile,
     path: &Path,

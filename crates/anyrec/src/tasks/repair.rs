@@ -1,8 +1,8 @@
-//! Keeping what is intact.
+//! Repairs files by keeping what is intact.
 //!
-//! Two passes: the first reads every byte and learns what is intact, the second writes that to a
-//! new file with the format's own writer. The input is only ever read. As the writer is
-//! deterministic, repairing twice gives the same bytes, and repairing a repaired file changes
+//! There are two passes. The first reads every byte and finds what is intact; the second writes
+//! that to a new file with the format's own writer. The input is only read. The writer is
+//! deterministic, so repairing twice gives the same bytes, and repairing a repaired file changes
 //! nothing.
 
 use crate::base::{Error, ErrorKind, Result};
@@ -13,24 +13,24 @@ use crate::tasks::verify::{Report, verify_source};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a repair goes.
+/// The options for a repair.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// How the input is opened.
+    /// How to open the input.
     pub open: OpenOptions,
-    /// An existing output may be replaced.
+    /// Replace an existing output.
     pub overwrite: bool,
-    /// Packed folders: rewrite the tree for the files that are left. Without this the
-    /// tree is a record like any other, and a folder that lost files cannot be opened by it.
+    /// Packed folders: rewrite the tree for the remaining files. Without this, the tree is a record
+    /// like any other, and a folder that lost files cannot be opened with it.
     pub rebuild_tree: bool,
 }
 
-/// What a repair kept and what it left behind.
+/// What a repair kept and what it lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Repair {
-    /// What the first pass found: intact records, all damage, every byte accounted for.
+    /// The result of the first pass: intact records, all damage, every byte accounted for.
     pub report: Report,
     /// What was written.
     pub written: Written,
@@ -39,8 +39,8 @@ pub struct Repair {
 /// Writes the intact records of `input` to `output`, in the same format and order.
 ///
 /// # Errors
-/// When the input cannot be read, the output exists and `overwrite` is false, input and output
-/// are one file, or the damage leaves nothing to make a file from (an IDX header).
+/// If the input cannot be read, the output exists and `overwrite` is false, input and output are
+/// the same file, or the damage leaves nothing to write a file from (an IDX header).
 pub fn repair(
     input: impl AsRef<Path>,
     output: impl AsRef<Path>,
@@ -71,8 +71,8 @@ pub fn repair(
     let mut reader_options = options.clone();
     reader_options.positions = Some(Arc::new(report.positions.clone()));
     reader_options.skip_damage = true;
-    // Keys come from the reader where one can be had; a table or header too damaged to open has
-    // none to give.
+    // Keys come from the reader, if it opens. If the table or header is too damaged for that, there
+    // are no keys.
     let reader = unless_damaged(format.open(source.clone(), &reader_options))?;
 
     let mut writer = format.create(output, &write_options)?;
@@ -99,8 +99,8 @@ pub fn repair(
     Ok(Repair { report, written })
 }
 
-/// What could be read; none where damage is in the way. A disk that fails, or too little memory, is no
-/// damage: what is there must not be left behind for it.
+/// Returns what could be read, or `None` if damage prevents it. A disk error or too little memory
+/// is not damage: intact data must not be dropped because of it.
 fn unless_damaged<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! Reading every byte of a file and saying what is wrong with it.
+//! Reads every byte of a file and reports all damage.
 
 use crate::base::{ErrorKind, PositionList, Result};
 use crate::dataset::{RecordFile, Table};
@@ -11,30 +11,30 @@ use crate::threads::{Next, Ordered};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Stretches of damage listed one by one; what comes after is only counted, so that a file of noise
-/// cannot fill the memory with reasons.
+/// Damaged ranges that are listed. Further ranges are only counted, so that a file of noise cannot
+/// fill the memory with reasons.
 const LISTED_DAMAGE: usize = 10_000;
 
-/// Bytes of file that a thread takes at a time.
+/// Bytes of a file that a thread takes at a time.
 const SEGMENT: u64 = 8 << 20;
 
-/// What a full read of a file found.
+/// The result of reading a whole file.
 ///
 /// `record_bytes + metadata_bytes + damage_bytes` is the file's length.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// The file, as messages call it.
+    /// The file's name in messages.
     pub file: String,
-    /// Its path, where it has one.
+    /// The path, if it has one.
     pub path: Option<PathBuf>,
-    /// Its format.
+    /// The format.
     pub format: &'static dyn Format,
     /// The format's version, see [`Format::version`].
     pub version: &'static str,
     /// Intact records.
     pub records: u64,
-    /// Records whose checksum was computed and holds.
+    /// Records whose checksum was computed and matches.
     pub verified: u64,
     /// Length of the input.
     pub bytes: u64,
@@ -42,30 +42,30 @@ pub struct Report {
     pub record_bytes: u64,
     /// Bytes of headers, tables, trailers and legal gaps.
     pub metadata_bytes: u64,
-    /// Bytes that are not what the format promises.
+    /// Bytes that violate the format.
     pub damage_bytes: u64,
     /// All damage, in file order.
     pub damage: Vec<Damage>,
-    /// Stretches of damage beyond those listed one by one.
+    /// The number of damaged ranges beyond those listed.
     pub unlisted_damage: u64,
-    /// Oddities that cost no data.
+    /// Notices that cost no data.
     pub notices: Vec<Notice>,
-    /// What the metadata says, in file order.
+    /// The metadata, in file order.
     pub contents: Vec<Content>,
-    /// Where the intact records are.
+    /// The positions of the intact records.
     pub positions: PositionList,
-    /// Sizes of the intact records.
+    /// The sizes of the intact records.
     pub sizes: Sizes,
 }
 
 impl Report {
-    /// Whether nothing is wrong, neither with the file nor with its index file or table.
+    /// Whether nothing is wrong with the file, its index file or its table.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty() && !self.notices.iter().any(|notice| notice.is_stale)
     }
 }
 
-/// Sizes of records: extremes, sum, and how many have how many bits.
+/// Sizes of records: extremes, sum, and a histogram by number of bits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sizes {
@@ -75,14 +75,14 @@ pub struct Sizes {
     pub min: u64,
     /// Largest record.
     pub max: u64,
-    /// All records together.
+    /// The sum of all sizes.
     pub sum: u64,
     /// `histogram[b]` records have a size of `b` bits: 0, 1, 2..3, 4..7, ...
     pub histogram: Vec<u64>,
 }
 
 impl Sizes {
-    /// Counts a record of that size.
+    /// Adds a record of this size.
     pub fn add(&mut self, size: u64) {
         self.min = if self.count == 0 { size } else { self.min.min(size) };
         self.max = self.max.max(size);
@@ -97,7 +97,7 @@ impl Sizes {
         }
     }
 
-    /// Counts the records of another summary.
+    /// Adds the records of another summary.
     fn append(&mut self, other: &Sizes) {
         if other.count == 0 {
             return;
@@ -116,7 +116,7 @@ impl Sizes {
 /// Reads a whole file and reports its damage. The file is only read.
 ///
 /// # Errors
-/// Only when the file cannot be read or is none of the known formats: damage is in the report.
+/// Only if the file cannot be read or has no known format: damage is part of the report.
 ///
 /// ```
 /// # fn main() -> anyrec::Result<()> {
@@ -136,7 +136,7 @@ pub fn verify(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Report> {
     verify_file(RecordFile::open(path, options)?, options, &mut |_| {})
 }
 
-/// [`verify`] of an open file or stream, telling `progress` the offset reached.
+/// Like [`verify`], for an open file or stream. Reports the current offset to `progress`.
 ///
 /// # Errors
 /// As [`verify`].
@@ -148,7 +148,7 @@ pub fn verify_file(file: RecordFile, options: &OpenOptions, progress: &mut dyn F
     }
 }
 
-/// [`verify`] over an open source.
+/// Like [`verify`], for an open source.
 ///
 /// # Errors
 /// As [`verify`].
@@ -161,7 +161,7 @@ pub(crate) fn verify_source(
     verify_in_segments(source, format, options, SEGMENT, progress)
 }
 
-/// [`verify_source`], with about `size` bytes for a thread at a time.
+/// Like [`verify_source`], with about `size` bytes per thread at a time.
 ///
 /// # Errors
 /// As [`verify`].
@@ -181,7 +181,8 @@ pub(crate) fn verify_in_segments(
         Some(report) => report,
         None => verify_window(Window::new(source.clone()).read_ahead(), format, options, progress)?,
     };
-    // Afterwards: what looks like damage in a file that is cut short meanwhile is none of its own.
+    // Checked afterwards: apparent damage in a file that is truncated in the meantime is not its
+    // own.
     source.check_unchanged()?;
     report.path = source.path().map(Path::to_owned);
     let companions = format.check_companions(source, options, &report.positions)?;
@@ -197,7 +198,7 @@ pub(crate) fn verify_in_segments(
     Ok(report)
 }
 
-/// [`verify`] of a stream: everything but what needs the file beside it.
+/// Like [`verify`], for a stream: everything except checks that need files beside it.
 ///
 /// # Errors
 /// As [`verify`].
@@ -213,8 +214,8 @@ fn verify_window(
     Ok(report)
 }
 
-/// [`verify_window`] on several threads. `None` where the segments turn out not to join, or one cannot
-/// be read to its end: the sequential scan then says what there is to say.
+/// Like [`verify_window`], on several threads. `None` if the segments do not join, or one cannot be
+/// read to its end: the sequential scan then reports the reason.
 fn verify_segments(
     source: &Arc<dyn Source>,
     format: &'static dyn Format,
@@ -245,8 +246,8 @@ fn verify_segments(
     }
 }
 
-/// Reads every page of a record that nothing else has looked into: a disk that cannot deliver it
-/// should be found out by a verification, checksum or not.
+/// Reads every page of a record that nothing else has read: a verification should find a disk
+/// error, whether there is a checksum or not.
 fn touch(data: &[u8]) {
     const PAGE: usize = 4096;
     std::hint::black_box(data.iter().step_by(PAGE).fold(0, |all, byte| all ^ byte));
@@ -275,7 +276,7 @@ impl Report {
         }
     }
 
-    /// Takes in all events of a scan.
+    /// Adds all events of a scan.
     fn read(&mut self, scan: &mut dyn Scan, progress: &mut dyn FnMut(u64)) -> Result<()> {
         loop {
             let end = match scan.next_event()? {
@@ -312,7 +313,7 @@ impl Report {
         }
     }
 
-    /// Takes in the report of the part of the file that follows.
+    /// Adds the report of the part of the file that follows.
     fn append(&mut self, part: Report) -> Result<()> {
         for mut damage in part.damage {
             damage.record += self.records;

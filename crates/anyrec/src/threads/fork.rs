@@ -1,8 +1,8 @@
-//! What a forked child may still use.
+//! State that stays usable in a forked child.
 //!
 //! A child has a copy of its parent's memory but only the thread that forked. A lock that another
-//! thread held at that moment stays held in the child forever, and what it guards may be half
-//! changed. So nothing here waits for a lock of another process: [`Lock`] starts over with an empty
+//! thread held at that moment stays locked in the child forever, and what it guards may be half
+//! updated. So nothing here waits for a lock of another process: [`Lock`] starts over with an empty
 //! value in a child, and [`Once`] has no lock at all.
 
 use once_cell::race::OnceBox;
@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A value that is made at most once, then shared. Threads that come at the same time may both make
-/// it; the first result stays. Never waits, so it is safe in a forked child.
+/// A value that is created once and then shared. Threads that arrive at the same time may both
+/// create it; the first result is kept. It never waits, so it is safe in a forked child.
 pub(crate) struct Once<T>(OnceBox<T>);
 
 impl<T> Once<T> {
@@ -54,13 +54,14 @@ impl<T: Clone> Clone for Once<T> {
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// A number that differs between this process and any child that it forks: whatever belongs to one
-/// process (threads, rings, open writers) remembers it.
+/// A number that differs between this process and any child it forks. Whatever belongs to one
+/// process (threads, rings, open writers) stores it.
 pub fn generation() -> u32 {
     // Without a lock: a child forked while another thread was in here must not wait for it. Threads
-    // that come at the same time both register the handler, and then it counts by two.
+    // that arrive at the same time both register the handler, which then counts by two.
     if !WATCHED.load(Ordering::Acquire) {
-        // SAFETY: the handler may run in a child of a process with threads: all it does is to add.
+        // SAFETY: the handler may run in a child of a process with threads; it only increments an
+        // atomic.
         unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
         WATCHED.store(true, Ordering::Release);
     }
@@ -71,7 +72,7 @@ extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A value of which every process has its own, made on first use.
+/// A value that every process has its own copy of, created on first use.
 pub(crate) struct PerProcess<T> {
     current: AtomicPtr<Owned<T>>,
 }
@@ -86,12 +87,12 @@ impl<T> PerProcess<T> {
         PerProcess { current: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// This process's value, made if there is none; `None` where it cannot be made.
+    /// This process's value, created if necessary; `None` if it cannot be created.
     #[inline]
     pub(crate) fn get(&self, make: impl FnOnce() -> Option<T>) -> Option<&T> {
         let current = self.current.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or comes from `Box::into_raw` in `make`, and what it points to
-        // is freed only when `self` is dropped.
+        // SAFETY: the pointer is null or comes from `Box::into_raw` in `make`, and its target is
+        // freed only when `self` is dropped.
         match unsafe { current.as_ref() } {
             Some(owned) if owned.generation == generation() => Some(&owned.value),
             _ => self.make(current, make()?),
@@ -102,12 +103,12 @@ impl<T> PerProcess<T> {
     fn make(&self, before: *mut Owned<T>, value: T) -> Option<&T> {
         let generation = generation();
         let made = Box::into_raw(Box::new(Owned { generation, value }));
-        // What the parent made stays where it is: its threads are not here to be ended, and its locks
-        // may be held.
+        // What the parent created is leaked: its threads do not exist here, and its locks may be
+        // held.
         let stays = match self.current.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: nobody has seen it: another thread of this process was faster.
+                // SAFETY: it was never shared, because another thread of this process was faster.
                 drop(unsafe { Box::from_raw(made) });
                 other
             }
@@ -120,7 +121,7 @@ impl<T> PerProcess<T> {
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let current = *self.current.get_mut();
-        // SAFETY: as in `get`; nobody else has `self` any more.
+        // SAFETY: as in `get`; `self` is not shared any more.
         if unsafe { current.as_ref() }.is_some_and(|owned| owned.generation == generation()) {
             // SAFETY: it comes from `Box::into_raw`, and is dropped only here.
             drop(unsafe { Box::from_raw(current) });
@@ -130,7 +131,7 @@ impl<T> Drop for PerProcess<T> {
 
 // SAFETY: it owns the value as a `Box` does; threads share it by reference only.
 unsafe impl<T: Send> Send for PerProcess<T> {}
-// SAFETY: as above; one thread may drop what another made.
+// SAFETY: as above; one thread may drop what another created.
 unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 
 impl<T> Default for PerProcess<T> {
@@ -139,8 +140,8 @@ impl<T> Default for PerProcess<T> {
     }
 }
 
-/// A mutex for what can be done without (caches, spare memory, "somebody is at it already"): in a
-/// forked child it is open, and what it guards is empty.
+/// A mutex for optional state (caches, spare memory, an "in progress" flag). In a forked child it
+/// is unlocked, and what it guards is empty.
 pub(crate) struct Lock<T> {
     mutex: PerProcess<Mutex<T>>,
 }
@@ -153,7 +154,7 @@ impl<T: Default> Lock<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         loop {
             if let Some(mutex) = self.mutex.get(|| Some(Mutex::default())) {
-                // Whoever panicked with it left a cache or spare memory behind, whole or not at all.
+                // A thread that panicked while holding it left a valid or empty cache behind.
                 return mutex.lock().unwrap_or_else(PoisonError::into_inner);
             }
         }
@@ -177,9 +178,9 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// The exit status of a forked child that does that.
+    /// The exit status of a forked child that runs this.
     fn in_child(work: impl FnOnce() -> bool) -> i32 {
-        // SAFETY: the child touches nothing that another thread may hold, which is what is tested.
+        // SAFETY: the child touches nothing that another thread may hold, which is what this tests.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let failed = !work();
@@ -187,7 +188,7 @@ mod tests {
             unsafe { libc::_exit(i32::from(failed)) };
         }
         let mut status = 1;
-        // SAFETY: waits for the child just made.
+        // SAFETY: waits for the child just created.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         status
     }

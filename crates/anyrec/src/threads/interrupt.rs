@@ -1,23 +1,24 @@
-//! Long work that can be stopped: it asks now and then whether to go on.
+//! Long work that can be interrupted: it periodically asks whether to continue.
 //!
-//! A caller who may want to stop it, such as Python on Ctrl-C, says how to find out. Only work on the
-//! caller's own thread asks: threads of the library do pieces of it, and are waited for.
+//! A caller that may want to stop the work, such as Python on Ctrl-C, provides a check. Only work
+//! on the caller's own thread runs the check. Threads of the library do parts of the work, and the
+//! caller's thread waits for them.
 
 use crate::base::Result;
 use std::cell::Cell;
 
-/// Says whether to go on: an error ends the work, and is what its caller gets. It is called often, so
-/// it should look at a clock before it does anything that takes time.
+/// Decides whether to continue. An error ends the work and is returned to its caller. It is called
+/// often, so it should look at a clock before it does anything slow.
 pub type Check = fn() -> Result<()>;
 
 thread_local! {
     static CHECK: Cell<Option<Check>> = const { Cell::new(None) };
 }
 
-/// Asks once in so many records.
+/// The check runs once per this many records.
 const OFTEN: usize = 1024;
 
-/// Does some work, which asks `check` whether to go on.
+/// Runs work that asks `check` whether to continue.
 ///
 /// ```
 /// # fn main() -> anyrec::Result<()> {
@@ -34,7 +35,7 @@ const OFTEN: usize = 1024;
 /// # }
 /// ```
 pub fn interruptible<R>(check: Check, work: impl FnOnce() -> R) -> R {
-    /// Puts back what was there before, also when the work panics.
+    /// Restores the previous check, even if the work panics.
     struct Restore(Option<Check>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -45,10 +46,10 @@ pub fn interruptible<R>(check: Check, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// An error if the caller wants this thread's work to end.
+/// Returns an error if the caller wants this thread's work to end.
 ///
 /// # Errors
-/// What the caller's check says.
+/// The error of the caller's check.
 #[inline]
 pub fn go_on() -> Result<()> {
     match CHECK.get() {
@@ -57,7 +58,7 @@ pub fn go_on() -> Result<()> {
     }
 }
 
-/// [`go_on`] for a loop that has come to its round `at`: asks once in many.
+/// Like [`go_on`], for a loop at iteration `at`: checks only once in many iterations.
 ///
 /// # Errors
 /// As [`go_on`].

@@ -1,7 +1,7 @@
-//! The only place that makes threads.
+//! The only place that creates threads.
 //!
-//! Everything here knows about forks: a child process has none of its parent's threads and may find
-//! its parent's locks held. A panic on a thread comes back as an error of whoever waits for it.
+//! Everything here handles forks: a child process has none of its parent's threads and may find its
+//! parent's locks held. A panic on a thread becomes an error for the caller that waits for it.
 
 pub(crate) mod fork;
 pub mod interrupt;

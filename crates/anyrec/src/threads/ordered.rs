@@ -1,8 +1,8 @@
-//! Work in numbered parts, done by several threads, its results taken in order.
+//! Work in numbered parts, done by several threads, with the results in order.
 //!
-//! Each thread takes the next part and sends the part's items one by one. They come out part by part,
-//! in order. How much waits to be taken is bounded: [`WAITING`] items of each part in progress, and as
-//! many parts as there are threads.
+//! Each thread takes the next part and sends the part's items one by one. Items are received part
+//! by part, in order. The number of pending items is bounded: [`WAITING`] items of each part in
+//! progress, and as many parts as there are threads.
 
 use super::fork::generation;
 use super::pool::caught;
@@ -11,10 +11,10 @@ use crate::base::{Error, ErrorKind, Result};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Items of a part that may wait to be taken.
+/// The maximum number of pending items per part.
 const WAITING: usize = 4;
 
-/// What comes next.
+/// The next result.
 #[derive(Debug)]
 pub(crate) enum Next<T> {
     /// An item of the current part.
@@ -33,27 +33,28 @@ enum Message<T> {
     Failed(Error),
 }
 
-/// Gives an item of a part to the consumer; false when nobody wants more of them.
+/// Sends an item of a part to the consumer. Returns false if no more items are needed.
 pub(crate) type Emit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
-/// Parts being worked on, and their results in order.
+/// The parts in progress, and their results in order.
 pub(crate) struct Ordered<T> {
-    // Dropped in this order: threads that send find nobody listening, and end before they are joined.
+    // Dropped in this order: senders find the channel closed, and the threads end before they are
+    // joined.
     current: Option<Receiver<Message<T>>>,
     parts: Option<Receiver<Receiver<Message<T>>>>,
     _threads: Vec<Thread>,
     process: u32,
 }
 
-/// The next part to take, and where the receiver of its items goes. Under one lock, so that receivers
-/// arrive in order.
+/// The next part to take, and the channel for the receiver of its items. Both are under one lock,
+/// so that receivers arrive in order.
 struct Queue<T> {
     next: usize,
     parts: SyncSender<Receiver<Message<T>>>,
 }
 
 impl<T: Send + 'static> Ordered<T> {
-    /// Starts up to `threads` threads on `parts` parts. `None` where no thread can be started.
+    /// Starts up to `threads` threads on `parts` parts. `None` if no thread can be started.
     pub(crate) fn start(
         name: &str,
         threads: usize,
@@ -69,7 +70,7 @@ impl<T: Send + 'static> Ordered<T> {
             let run = move || while do_part(&queue, parts, &*work) {};
             match spawn(name, run) {
                 Ok(thread) => started.push(thread),
-                // Those that could be started do it all.
+                // The threads that could be started do all the work.
                 Err(_) => break,
             }
         }
@@ -78,7 +79,7 @@ impl<T: Send + 'static> Ordered<T> {
         (!ordered._threads.is_empty()).then_some(ordered)
     }
 
-    /// The next item, in order. Waits for it.
+    /// Waits for the next item, in order.
     pub(crate) fn next(&mut self) -> Next<T> {
         if self.process != generation() {
             return Next::Failed(Error::invalid("a scan on threads cannot continue in a forked process"));
@@ -106,7 +107,7 @@ impl<T: Send + 'static> Ordered<T> {
     }
 }
 
-/// Takes the next part and does it; false when there is nothing more to do.
+/// Takes the next part and processes it. Returns false if there is nothing left to do.
 fn do_part<T>(
     queue: &Mutex<Queue<T>>,
     parts: usize,
@@ -120,7 +121,7 @@ fn do_part<T>(
         }
         queue.next += 1;
         let (sender, receiver) = sync_channel(WAITING);
-        // Waits here while enough parts are in progress, and so does whoever wants the lock.
+        // Blocks here while enough parts are in progress, as does any thread that wants the lock.
         if queue.parts.send(receiver).is_err() {
             return false;
         }

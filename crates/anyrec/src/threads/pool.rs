@@ -1,7 +1,7 @@
-//! Threads for work within one call.
+//! Threads for parallel work within one call.
 //!
-//! They start when they are first needed and belong to one process: a forked child, which has none
-//! of its parent's threads, starts its own.
+//! They start when first needed and belong to one process: a forked child, which has none of its
+//! parent's threads, starts its own.
 
 use super::fork::PerProcess;
 use super::spawn::spawn;
@@ -16,8 +16,8 @@ static BACKGROUND: PerProcess<Sender<Work>> = PerProcess::new();
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Calls `work` with 0, 1, ... `workers - 1`, side by side, and waits for all of them. One of the
-/// calls is made by this thread.
+/// Calls `work` with 0, 1, ... `workers - 1` in parallel, and waits for all calls. This thread
+/// makes one of the calls.
 pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
     match (workers, POOL.get(start_pool)) {
         (2.., Some(pool)) => pool.in_place_scope(|scope| {
@@ -31,7 +31,7 @@ pub(crate) fn side_by_side(workers: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Does `work` on each of some pieces, side by side; gives them back, or the error of the first that
+/// Runs `work` on each piece in parallel. Returns the pieces, or the error of the first piece that
 /// failed.
 ///
 /// # Errors
@@ -45,8 +45,8 @@ pub(crate) fn each_side_by_side<T: Send>(
     pieces.done()
 }
 
-/// [`each_side_by_side`] with a new thread for each piece: for work that waits, of which more can be in
-/// progress than there are cores.
+/// Like [`each_side_by_side`], with a new thread for each piece. For work that waits, where more
+/// pieces can be in progress than there are cores.
 ///
 /// # Errors
 /// As [`each_side_by_side`].
@@ -67,7 +67,7 @@ pub(crate) fn each_on_a_thread<T: Send>(
     pieces.done()
 }
 
-/// Pieces of work, and what became of each. Each lock is taken by one thread, once.
+/// Pieces of work, and the result of each. Each lock is taken once, by one thread.
 struct Pieces<T>(Vec<Mutex<(T, Result<()>)>>);
 
 impl<T> Pieces<T> {
@@ -91,11 +91,11 @@ impl<T> Pieces<T> {
     }
 }
 
-/// Does something while the caller goes on, in the order in which it was asked for; before that where
-/// no thread can be started.
+/// Runs work in the background, in the order of the calls. If no thread can be started, the work
+/// runs before this returns.
 ///
-/// By a thread of its own, which sleeps when there is nothing to do. The pool's threads look out for
-/// more for a while, and on few cores take from the caller what it was to be spared.
+/// It uses its own thread, which sleeps when there is nothing to do. The pool's threads spin for a
+/// while before they sleep, and on few cores they would take the time from the caller.
 pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
     let sent = match BACKGROUND.get(start_background) {
         Some(background) => background.send(Box::new(work)).map_err(|unsent| unsent.0),
@@ -106,8 +106,7 @@ pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Does something, and gives a panic in it as an error: a thread that waits for the outcome must have
-/// one.
+/// Runs work and turns a panic into an error: a thread that waits for the result must get one.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<&str>().copied();
@@ -125,7 +124,7 @@ fn start_background() -> Option<Sender<Work>> {
     let (sender, work): (_, Receiver<Work>) = channel();
     let background = move || {
         for work in work {
-            // One that panics must not keep the next from being done.
+            // A panic must not prevent the next work from running.
             let _ = catch_unwind(AssertUnwindSafe(work));
         }
     };

@@ -12,10 +12,11 @@ pub(crate) struct Thread {
     process: u32,
 }
 
-/// Starts a thread. The caller sees to it that the work ends: dropping the [`Thread`] waits for it.
+/// Starts a thread. The caller must make sure that the work ends, because dropping the [`Thread`]
+/// waits for it.
 ///
 /// # Errors
-/// The operating system's, where no more threads can be had.
+/// The operating system's error if no more threads can be created.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread> {
     let started = Builder::new().name(name.to_owned()).spawn(work);
     let handle = started.map_err(|error| Error::io("cannot start a thread", error))?;
@@ -23,7 +24,7 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
 }
 
 impl Thread {
-    /// Lets the thread run on by itself.
+    /// Detaches the thread.
     pub(super) fn detach(mut self) {
         self.handle = None;
     }
@@ -33,7 +34,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         match self.process == generation() {
-            // A panic was reported to whoever waited for the thread's work.
+            // A panic was already reported to the caller that waited for the thread's work.
             true => drop(handle.join()),
             false => std::mem::forget(handle),
         }

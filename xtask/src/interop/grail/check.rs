@@ -1,4 +1,4 @@
-//! A file that grailbio/base wrote, read by us.
+//! Reads a file that grailbio/base wrote.
 
 use super::{Entry, as_location, describe_pairs, read_shard, scanner, transformers_of};
 use crate::interop::manifest::{Digest, Shard};
@@ -8,7 +8,7 @@ use anyrec::format::{Content, RecordReader};
 use anyrec::{Position, Result};
 use std::path::Path;
 
-/// Bounds the seeks in one file: each one unpacks a whole block.
+/// Bounds the number of seeks in one file: each one decodes a whole block.
 const SEEKS: usize = 40;
 
 pub fn check(folder: &Path, entry: &Entry, report: &mut Report) -> Result<()> {
@@ -45,7 +45,7 @@ fn check_info(entry: &Entry, reader: &dyn RecordReader, report: &mut Report) -> 
     Ok(())
 }
 
-/// The scanner that does what the original's does.
+/// The scanner that matches the original's.
 fn check_scanner(path: &Path, entry: &Entry, report: &mut Report) -> Result<()> {
     let mut scanner = scanner(path)?;
     // An empty file has no version.
@@ -64,7 +64,7 @@ fn check_scanner(path: &Path, entry: &Entry, report: &mut Report) -> Result<()> 
     report.compare_lists("scanner: records", &entry.records, &records);
     report.compare_lists("scanner: locations", &entry.locations, &locations);
 
-    // From the last to the first, two items at each place.
+    // From the last to the first, two items at each location.
     let places = entry.locations.iter().enumerate().rev();
     for (number, &(frame, item)) in places.step_by(entry.locations.len().div_ceil(SEEKS).max(1)) {
         scanner.seek(Position { frame, item })?;

@@ -1,4 +1,4 @@
-//! Files of our making, for grailbio/base to read.
+//! Generated files for grailbio/base to read.
 
 use super::{Entry, Kind, Pair, as_location, describe_pairs, read_shard, scanner};
 use crate::interop::manifest::{Digest, Shard};
@@ -12,7 +12,7 @@ use anyrec::{BString, Error, Result};
 use anyrec::{Tags, Value};
 use std::path::Path;
 
-/// What begins blocks and legacy records: inside an item these are plain bytes.
+/// What blocks and legacy records begin with: inside an item these are plain bytes.
 const MAGICS: [&[u8]; 4] =
     [&layout::HEADER_MAGIC, &layout::BODY_MAGIC, &layout::TRAILER_MAGIC, &legacy::PACKED_MAGIC];
 
@@ -55,7 +55,7 @@ pub fn file(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
 }
 
 fn items(random: &mut Random) -> Vec<Vec<u8>> {
-    // Now and then more than the default number of items in a block.
+    // Sometimes more than the default number of items in a block.
     let count = if random.chance(4) { random.between(16_300..=17_000) } else { random.count() };
     (0..count)
         .map(|_| {
@@ -96,7 +96,7 @@ fn value(random: &mut Random) -> Value {
         }
         2 => Value::Uint(random.choose(&[bits, bits >> 50, 0, u64::MAX])),
         _ => {
-            // Long ones make the header block more than one chunk.
+            // Long values make the header block larger than one chunk.
             let long = random.between(1..=50_000);
             let length = random.choose(&[0, 1, 50, 200, long]);
             Value::Text(random.choose(&["x", "é", "値"]).repeat(length).into())
@@ -121,7 +121,7 @@ fn options(entry: &mut Entry, item_count: usize, random: &mut Random) -> WriteOp
     options
 }
 
-/// The pairs that a writer puts in front of the others.
+/// The pairs that a writer puts before the others.
 fn reserved_pairs(options: &WriteOptions) -> Vec<Pair> {
     let named = |name: &Transform| (BString::from(TRANSFORMER_KEY), Value::Text(name.to_string().into()));
     let mut pairs: Vec<_> = options.transformers.iter().map(named).collect();
@@ -134,7 +134,7 @@ fn reserved_pairs(options: &WriteOptions) -> Vec<Pair> {
 fn version_two(items: &[Vec<u8>], entry: &mut Entry, random: &mut Random) -> Result<Vec<u8>> {
     let mut options = options(entry, items.len(), random);
     let trailer = random.chance(40).then(|| trailer(random));
-    // Promised by the option, or by a pair that the caller adds.
+    // Declared by the option, or by a pair that the caller adds.
     options.trailer = trailer.is_some() && random.chance(50);
     let mut header = pairs(random);
     if trailer.is_some() && !options.trailer {
@@ -144,7 +144,7 @@ fn version_two(items: &[Vec<u8>], entry: &mut Entry, random: &mut Random) -> Res
     entry.header.extend(describe_pairs(&header));
     entry.trailer = trailer.as_ref().map(hex::encode);
     let flush_percent = if items.len() <= 300 { random.choose(&[0, 0, 5, 20]) } else { 0 };
-    // A second writer may go on where the first one ended.
+    // A second writer may continue where the first one ended.
     let cut =
         if items.len() > 1 && random.chance(10) { random.between(1..=items.len() - 1) } else { items.len() };
     let (first, second) = items.split_at(cut);
@@ -298,7 +298,7 @@ fn through_format(path: &Path, items: &[Vec<u8>], entry: &mut Entry, random: &mu
     }
     entry.trailer = trailer_bytes.map(hex::encode);
     writer.finish()?;
-    // This interface tells no positions; the scan does.
+    // This interface returns no positions, but the scan does.
     let mut scanner = scanner(path)?;
     while scanner.next_item()?.is_some() {
         entry.locations.extend(scanner.location().map(as_location));
@@ -306,8 +306,8 @@ fn through_format(path: &Path, items: &[Vec<u8>], entry: &mut Entry, random: &mu
     Ok(())
 }
 
-/// What our sharded scan gives, for the original's to confirm. The original cannot scan on from
-/// one block to the next where there are two transformers or more.
+/// The result of our sharded scan, for the original to confirm. With two or more transformers, the
+/// original cannot scan from one block to the next.
 fn shards(path: &Path, entry: &Entry, random: &mut Random) -> Result<Vec<Shard>> {
     let mut blocks: Vec<u64> = entry.locations.iter().map(|(block, _)| *block).collect();
     blocks.dedup();

@@ -1,7 +1,7 @@
-//! A file that grailbio/base wrote, written anew by us from what we read.
+//! Rewrites a file of grailbio/base from what we read.
 //!
-//! Blocks end where they ended in the original; headers, trailer and items follow. Compressed
-//! files are left out: two correct compressors write different bytes.
+//! Blocks end where they ended in the original; headers, trailer and items follow. Compressed files
+//! are skipped: two correct compressors write different bytes.
 
 use super::{Entry, Kind, scanner};
 use crate::interop::compare_files;
@@ -11,7 +11,7 @@ use anyrec::format::grail::{LegacyPackedWriter, LegacyWriter, Scanner, WriteOpti
 use anyrec::{Error, Position, Result};
 use std::path::Path;
 
-/// So large that no block ends by itself.
+/// Large enough that no block ends by itself.
 const NO_LIMIT: u64 = 10 << 20;
 
 pub fn rewrite(folder: &Path, entry: &Entry, scratch: &Path, report: &mut Report) -> Result<bool> {
@@ -50,7 +50,7 @@ fn version_two(mut scanner: Scanner) -> Result<Vec<u8>> {
     Ok(output)
 }
 
-/// Records of either kind, as they lie in the file.
+/// Records of either kind, as they are stored in the file.
 fn legacy(mut scanner: Scanner, path: &Path) -> Result<Vec<u8>> {
     let file = std::fs::read(path).map_err(|error| Error::io("cannot read", error))?;
     let options = WriteOptions::default().with_max_items(NO_LIMIT);

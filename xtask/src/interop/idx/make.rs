@@ -1,4 +1,4 @@
-//! Files of our making, for idx2numpy and torchvision to read.
+//! Generated files for idx2numpy and torchvision to read.
 
 use super::{Entry, slices};
 use crate::interop::manifest::sha256;
@@ -50,7 +50,8 @@ macro_rules! numbers {
     )*};
 }
 
-// Any bits make a number; NaNs are made quiet, as not everyone keeps signalling ones.
+// Any bits make a number. NaNs are made quiet, because not every implementation keeps signalling
+// ones.
 numbers! {
     u8 "ubyte" |bits| bits as u8;
     i8 "byte" |bits| bits as i8;
@@ -66,7 +67,7 @@ numbers! {
     };
 }
 
-/// Of any rank, none and more than anybody uses included, and now and then without elements.
+/// Of any rank, including zero and more than is ever used, and sometimes without elements.
 fn shape(random: &mut Random) -> Vec<usize> {
     let rank = [0, 1, 2, 3, 4, 5, 12][random.weighted(&[4, 24, 20, 28, 12, 9, 3])];
     let mut left = random.choose(&[30, 30, 1000, 9000]);
@@ -85,8 +86,8 @@ fn shape(random: &mut Random) -> Vec<usize> {
     shape
 }
 
-/// Writes an array by one of the ways there are. What the entry says comes from the numbers that
-/// were written, not from the file.
+/// Writes an array in one of the available ways. The entry is derived from the numbers that were
+/// written, not from the file.
 fn file_of<T: Number>(folder: &Path, ordinal: u64, shape: &[usize], random: &mut Random) -> Result<Entry> {
     let is_gzip = random.chance(30);
     // A gzipped file may lack the suffix.
@@ -104,7 +105,7 @@ fn file_of<T: Number>(folder: &Path, ordinal: u64, shape: &[usize], random: &mut
     own.gzip = random.choose(&[Some(is_gzip), None]).filter(|_| suffix == ".gz").or(Some(is_gzip));
     let way = random.weighted(&[1, 1, 1, 1]);
     match (shape_in_file.split_first(), way) {
-        // Any order in memory comes out row by row.
+        // Any memory order is written row by row.
         (None, _) | (_, 0) => {
             let mut columns = ArrayD::from_elem(shape.f(), T::of_bits(0));
             columns.assign(&array);

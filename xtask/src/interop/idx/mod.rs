@@ -28,7 +28,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What our library reads from a file: numbers in host order, put back into the file's.
+    /// What our library reads from a file: numbers in native byte order, converted back to that of
+    /// the file.
     pub fn of(path: &Path, file: &str) -> Result<Self> {
         let reader = Reader::open(path, &OpenOptions::default())?;
         let array = reader.array()?;
@@ -44,7 +45,7 @@ impl Entry {
         })
     }
 
-    /// An array without dimensions is one record to us.
+    /// We treat an array without dimensions as one record.
     fn as_one_record(&self) -> Vec<Digest> {
         let size = ElementType::from_name(&self.dtype).map_or(0, ElementType::size);
         vec![Digest::from_parts(size, &self.data_be_sha256)]

@@ -1,4 +1,4 @@
-//! A file that mxnet wrote, read by us.
+//! Reads a file that mxnet wrote.
 
 use super::pictures::describe;
 use super::{Entry, Header, Kind, open};
@@ -49,7 +49,7 @@ pub fn check(folder: &Path, entry: &Entry, report: &mut Report) -> Result<()> {
     }
 }
 
-/// The index file must make no difference to the records' numbers.
+/// The index file must not change the records' numbers.
 fn check_without_index(path: &Path, records: &[Bytes], report: &mut Report) -> Result<()> {
     let own = mxnet::OpenOptions::default().with_index_file(IndexFile::None);
     let reader = open(path, &OpenOptions::default().with(own))?;
@@ -70,10 +70,10 @@ fn check_keys(
         .zip(&entry.offsets)
         .filter_map(|(key, &offset)| key.as_deref().map(|key| (key, offset)))
         .collect();
-    // Told what the keys are.
+    // With the type of the keys given.
     let told = Index::load(path, Access::Auto, entry.key_type.map(|kind| kind.key_type()))?;
     check_index(&told, &lines, report)?;
-    // Left to find out, as the reader is.
+    // With the type of the keys detected, as in the reader.
     let Some(index) = reader.index()? else { return Ok(()) };
     check_index(index, &lines, report)?;
 
@@ -101,7 +101,7 @@ fn check_keys(
     Ok(())
 }
 
-/// Offset of each key: of a repeated one that of the last line.
+/// The offset of each key; for a repeated key, that of the last line.
 fn last_of_each(key_type: KeyType, lines: &[(&str, u64)]) -> Result<BTreeMap<Key, u64>> {
     lines.iter().map(|&(key, offset)| Ok((key_type.apply(&Key::Text(key.into()))?, offset))).collect()
 }
@@ -147,7 +147,7 @@ fn check_shard(entry: &Entry, shard: &Shard, reader: &Reader, report: &mut Repor
     Ok(())
 }
 
-/// Labels and ids as every format's reader gives them.
+/// Labels and ids as every format's reader returns them.
 fn check_tags(entry: &Entry, reader: &Reader, records: &[Bytes], report: &mut Report) -> Result<()> {
     report.compare("label width", &Some(LabelWidth::Narrow), &reader.label_width()?);
     for ((number, record), header) in (0..).zip(records).zip(entry.headers.iter().flatten()) {
@@ -162,7 +162,7 @@ fn check_tags(entry: &Entry, reader: &Reader, records: &[Bytes], report: &mut Re
     Ok(())
 }
 
-/// The typed view of InsightFace's sets.
+/// The typed view of InsightFace datasets.
 fn check_faces(entry: &Entry, reader: &Reader, report: &mut Report) -> Result<()> {
     let faces = InsightFace::open(reader)?;
     report.compare("InsightFace header", &true, &faces.has_header());

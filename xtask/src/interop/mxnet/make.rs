@@ -1,4 +1,4 @@
-//! Files of our making, for mxnet to read.
+//! Generated files for mxnet to read.
 
 use super::pictures::{self, describe};
 use super::{Entry, Header, Image, KeyKind, Kind, labels_in_hex, open};
@@ -50,7 +50,7 @@ impl Making {
         Ok(())
     }
 
-    /// Adds a record with an image header, and says in the entry what mxnet should make of it.
+    /// Adds a record with an image header, and its expected result in mxnet to the entry.
     fn add_packed(
         &mut self,
         key: Option<&Key>,
@@ -89,7 +89,7 @@ fn empty_entry(ordinal: u64, kind: Kind, key_type: Option<KeyKind>) -> Entry {
 }
 
 fn expected_header(header: &ImageHeader, payload: &[u8]) -> Header {
-    // No labels at all are written as the single label 0.
+    // An empty list of labels is written as the single label 0.
     let labels = if header.labels().is_empty() { &[0.0] } else { header.labels() };
     Header {
         flag: header.flag(),
@@ -186,7 +186,7 @@ fn identifier(random: &mut Random) -> u64 {
     random.choose(&[0, 1, any, 1 << 63, u64::MAX])
 }
 
-/// Pictures with their number as label, so that the labels of a part tell which records it has.
+/// Images with their number as label, so that the labels of a part show which records it has.
 fn images(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
     let count = random.between(1..=25);
     let indexed = random.chance(60);
@@ -208,7 +208,7 @@ fn images(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
     Ok(entry)
 }
 
-/// The same through the interface that all formats share: the header is made of the tags.
+/// The same through the interface that all formats share: the header is built from the tags.
 fn images_by_tags(
     folder: &Path,
     ordinal: u64,
@@ -239,7 +239,7 @@ fn images_by_tags(
     Ok(entry)
 }
 
-/// What our splitting gives each worker, for mxnet's own to confirm.
+/// What our splitting gives each worker, for mxnet to confirm.
 fn shards(folder: &Path, entry: &Entry, random: &mut Random) -> Result<Vec<Shard>> {
     let reader = open(&folder.join(&entry.file), &OpenOptions::default())?;
     let parts = random.choose(&[1, 2, 3, 5]);
@@ -267,8 +267,8 @@ fn shards(folder: &Path, entry: &Entry, random: &mut Random) -> Result<Vec<Shard
     Ok(shards)
 }
 
-/// A training set as InsightFace's tools make them: pictures by person, a record for each person,
-/// and the header of key 0, which some of the tools write last.
+/// A training set like those of InsightFace's tools: images by person, a record for each person,
+/// and the header with key 0, which some of the tools write last.
 fn insightface(folder: &Path, ordinal: u64, random: &mut Random) -> Result<Entry> {
     let mut making = Making::begin(folder, ordinal, Kind::InsightFace, Some(KeyKind::Int))?;
     making.entry.images = Some(Vec::new());

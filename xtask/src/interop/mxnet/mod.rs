@@ -58,7 +58,7 @@ impl KeyKind {
     }
 }
 
-/// An image header. Labels are hex of little-endian `f32`, so that bits are compared.
+/// An image header. Labels are stored as hex of little-endian `f32`, so that bits are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -81,7 +81,7 @@ impl Header {
         })
     }
 
-    /// The labels, where they are what InsightFace stores: whole numbers.
+    /// The labels, if they are what InsightFace stores: whole numbers.
     fn whole_labels(&self) -> Vec<u64> {
         let bytes = hex::decode(&self.labels).unwrap_or_default();
         let (labels, _) = bytes.as_chunks();
@@ -93,7 +93,7 @@ fn labels_in_hex(labels: &[f64]) -> String {
     hex::encode(labels.iter().flat_map(|&label| (label as f32).to_le_bytes()).collect::<Vec<u8>>())
 }
 
-/// A picture as OpenCV decodes it.
+/// An image as OpenCV decodes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Image {

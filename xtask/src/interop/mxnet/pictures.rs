@@ -1,4 +1,4 @@
-//! Pictures: as OpenCV would describe them, and random ones to put into files.
+//! Images: described as OpenCV decodes them, and random ones for generated files.
 
 use super::Image;
 use crate::interop::manifest::sha256;
@@ -8,7 +8,7 @@ use anyrec_image::{
     Channels, DecodeOptions, ImageFormat, Kind, Picture, Samples, decode, encode_jpeg, encode_png, sniff,
 };
 
-/// What `unpack_img` should find in an encoded picture.
+/// What `unpack_img` should find in an encoded image.
 pub fn describe(encoded: &[u8]) -> Result<Image> {
     let encoding = match sniff(encoded) {
         Kind::Image { format: ImageFormat::Jpeg, .. } => ".jpg",
@@ -16,7 +16,7 @@ pub fn describe(encoded: &[u8]) -> Result<Image> {
         other => return Err(Error::invalid(format!("this is no jpeg or png, but {other}"))),
     };
     let picture = decode(encoded, &DecodeOptions::opencv(-1)?)?;
-    // OpenCV has no gray pictures with opacity.
+    // OpenCV has no gray images with alpha.
     let picture = match picture.channels() {
         Channels::GrayAlpha => picture.into_rgba(),
         _ => picture,
@@ -33,7 +33,7 @@ pub fn describe(encoded: &[u8]) -> Result<Image> {
     })
 }
 
-/// An encoded picture: JPEG or PNG, gray or colour; with opacity or 16 bits where it can.
+/// An encoded image: JPEG or PNG, gray or colour; with alpha or 16 bits where possible.
 pub fn random(random: &mut Random) -> Result<Vec<u8>> {
     let side = |random: &mut Random| u32::try_from(random.between(1..=40)).unwrap_or(1);
     let (width, height) = (side(random), side(random));

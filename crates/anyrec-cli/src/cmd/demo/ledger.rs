@@ -1,4 +1,4 @@
-//! What the demonstration did, as a table.
+//! The table that `anyrec demo` prints.
 
 use crate::output::Out;
 use crate::term;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The table's columns.
 const HEADINGS: [&str; 6] = ["step", "what", "records", "bytes", "rate", "outcome"];
-/// Those with numbers.
+/// The columns that hold numbers.
 const RIGHT: std::ops::Range<usize> = 2..5;
 
 /// The rows so far.
@@ -17,7 +17,7 @@ pub struct Ledger {
     rows: Vec<[String; 6]>,
 }
 
-/// How much a step dealt with, and what came of it.
+/// How much a step processed, and its result.
 pub struct Done<T> {
     pub records: u64,
     pub bytes: u64,
@@ -25,7 +25,7 @@ pub struct Done<T> {
 }
 
 impl Ledger {
-    /// Does a step, timed, then judges what came of it, not timed; notes both.
+    /// Runs a step with a timer, checks its result without one, and records both.
     pub fn step<T>(
         &mut self,
         step: &str,
@@ -37,7 +37,7 @@ impl Ledger {
         let Done { records, bytes, value } = work()?;
         let rate = rate(bytes, begun.elapsed());
         let outcome = judge(&value)?;
-        // A step's name stands once, before the first of its rows.
+        // The name of a step is shown only in the first of its rows.
         let step = if self.last_step() == Some(step) { "" } else { step };
         self.rows.push([step.into(), what.into(), term::count(records), term::bytes(bytes), rate, outcome]);
         Ok(value)
@@ -47,7 +47,7 @@ impl Ledger {
         self.rows.iter().rev().find_map(|[step, ..]| (!step.is_empty()).then_some(step.as_str()))
     }
 
-    /// Shows the table.
+    /// Prints the table.
     pub fn print(&self, out: &mut Out) -> Result<()> {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(HEADINGS);

@@ -1,4 +1,4 @@
-//! `anyrec demo`: all of it in a minute, on pictures made for the purpose.
+//! `anyrec demo`: try every feature on a generated dataset.
 
 mod ledger;
 mod pictures;
@@ -12,17 +12,17 @@ use rounds::Rounds;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Show what anyrec does, on a small data set it makes itself
+/// Demonstrate anyrec on a small generated dataset
 ///
-/// Draws labelled pictures, writes them in all four formats, verifies them, converts around the
-/// circle and back to the same records, damages a file and repairs it, and loads a shuffled epoch.
-/// Exit code 0 only if everything matched.
+/// Draws labelled images, writes them in all four formats and verifies them. Converts them from
+/// format to format and back to the same records. Damages a file and repairs it, and loads a
+/// shuffled epoch. Exits with 0 only if everything matched.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Keep the files in this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// How many pictures
+    /// How many images to draw
     #[arg(long, value_name = "N", default_value_t = 1600, value_parser = clap::value_parser!(u64).range(100..=100_000))]
     pictures: u64,
 }
@@ -37,7 +37,7 @@ impl Demo {
                 perform(&mut out, folder, self.pictures)?;
             }
             None => {
-                let folder = interrupt::TemporaryFolder::new().context("no folder for the demonstration")?;
+                let folder = interrupt::TemporaryFolder::new().context("cannot create a temporary folder")?;
                 perform(&mut out, folder.path(), self.pictures)?;
             }
         }
@@ -49,7 +49,7 @@ impl Demo {
                 let photos = format!("{folder}/photos.rec");
                 format!("The files are in {folder}: try {}.", crate::hints::command("info", &photos))
             }
-            None => "The files are gone again; --keep DIR keeps them.".to_owned(),
+            None => "The files were removed; --keep DIR keeps them.".to_owned(),
         })?;
         out.finish()?;
         Ok(Outcome::Sound)
@@ -64,14 +64,14 @@ fn perform(out: &mut Out, folder: &Path, count: u64) -> Result<()> {
     let losses = rounds.damage_and_repair()?;
     rounds.load()?;
     rounds.ledger.print(out)?;
-    out.line("\nWhat the repair says about the damaged file:")?;
+    out.line("\nWhat the repair reports about the damaged file:")?;
     losses.iter().try_for_each(|line| out.line(format!("  {line}")))
 }
 
-/// Makes the folder, or makes sure that there is nothing in it.
+/// Creates the folder, or checks that it is empty.
 fn prepare(folder: &Path) -> Result<()> {
     let shown = super::show(folder);
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {shown}"))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {shown}"))?;
     if std::fs::read_dir(folder).with_context(|| format!("cannot list {shown}"))?.next().is_some() {
         bail!("{shown} is not empty: name a new folder");
     }

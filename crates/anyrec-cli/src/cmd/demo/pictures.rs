@@ -1,7 +1,7 @@
-//! Pictures out of nothing: shaded shapes over gradients, with noise.
+//! Generated images: shaded shapes over gradients, with noise.
 //!
-//! The same number always gives the same picture, so that what comes back from a file can be held
-//! against what went in.
+//! The same number always gives the same image, so that what is read from a file can be compared
+//! with what was written.
 
 use rayon::prelude::*;
 
@@ -9,26 +9,26 @@ use rayon::prelude::*;
 pub const SIDE: u32 = 64;
 /// Red, green, blue.
 pub const CHANNELS: u32 = 3;
-/// What a picture can show; its place in this list is its label.
+/// The classes of images. The index in this list is the label.
 pub const CLASSES: [&str; 8] =
     ["ball", "ring", "square", "triangle", "cross", "stripes", "checkers", "crescent"];
 
-/// A picture and what it shows.
+/// An image and its class.
 pub struct Sample {
     /// Rows of red, green and blue.
     pub pixels: Vec<u8>,
-    /// A place in [`CLASSES`].
+    /// An index into [`CLASSES`].
     pub class: u8,
 }
 
-/// The first `count` pictures.
+/// The first `count` images.
 pub fn draw_all(count: u64) -> Vec<Sample> {
     (0..count).into_par_iter().map(draw).collect()
 }
 
 fn draw(number: u64) -> Sample {
     let mut chance = Chance(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    // Below 8, which is the number of classes.
+    // Below 8, the number of classes.
     let class = u8::try_from(chance.next() % CLASSES.len() as u64).unwrap_or(0);
     let (from, to, paint) = (chance.colour(), chance.colour(), chance.colour());
     let centre = (chance.between(-0.25, 0.25), chance.between(-0.25, 0.25));
@@ -41,7 +41,8 @@ fn draw(number: u64) -> Sample {
             let blend = ((y + lean * x) / (1.0 + lean.abs()) + 1.0) / 2.0;
             let (dx, dy) = ((x - centre.0) / size, (y - centre.1) / size);
             let (u, v) = (dx * turn.cos() + dy * turn.sin(), dy * turn.cos() - dx * turn.sin());
-            // Sharp edges would not look like a photograph: they take a pixel and a half.
+            // Sharp edges would not look like a photograph, so they are blurred over a pixel and a
+            // half.
             let cover = (0.5 - distance(class, u, v) * size * 20.0).clamp(0.0, 1.0);
             let shade = 0.75 + 0.35 * (dx * light.cos() + dy * light.sin()).clamp(-1.0, 1.0);
             for channel in 0..3 {
@@ -55,13 +56,13 @@ fn draw(number: u64) -> Sample {
     Sample { pixels, class }
 }
 
-/// A pixel's place between -1 and 1.
+/// A pixel's coordinate between -1 and 1.
 fn place(pixel: u32) -> f32 {
     let side = f32::from(u16::try_from(SIDE).unwrap_or(1));
     (f32::from(u16::try_from(pixel).unwrap_or(0)) + 0.5) / side * 2.0 - 1.0
 }
 
-/// How far a point lies outside of a shape of about size 1; negative inside.
+/// The distance of a point from a shape of about size 1; negative inside.
 fn distance(class: u8, x: f32, y: f32) -> f32 {
     let radius = x.hypot(y);
     let square = x.abs().max(y.abs()) - 0.8;
@@ -84,7 +85,7 @@ fn to_byte(value: f32) -> u8 {
     byte
 }
 
-/// Numbers that look random (SplitMix64).
+/// Pseudo-random numbers (SplitMix64).
 struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! The steps of the demonstration. Each checks what came of it, and fails if anything differs.
+//! The steps of the demonstration. Each step checks its result and fails if anything differs.
 
 use super::ledger::{Done, Ledger};
 use super::pictures::{CHANNELS, CLASSES, SIDE, Sample, draw_all};
@@ -18,17 +18,17 @@ use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The pictures in each of the formats.
+/// The images in each of the formats.
 const FILES: [(&str, &str); 4] = [
     ("mxnet", "pictures.rec"),
     ("ffrecord", "pictures.ffr"),
     ("grail", "pictures.grail-rio"),
     ("idx", "pictures-idx4-ubyte"),
 ];
-/// What belongs to the pictures, and the pictures as JPEGs with their labels inside.
+/// The labels of the images, and the images as JPEGs that include their labels.
 const LABELS: &str = "labels-idx1-ubyte";
 const PHOTOS: &str = "photos.rec";
-/// Around the circle, from `pictures.rec` back to its like.
+/// The chain of conversions, from `pictures.rec` back to an equal file.
 const CIRCLE: [(&str, &str); 4] = [
     ("ffrecord", "circle-1.ffr"),
     ("grail", "circle-2.grail-rio"),
@@ -41,7 +41,7 @@ const SEED: u64 = 42;
 
 type Sha = [u8; 32];
 
-/// The data set, where it is, and what was done with it so far.
+/// The dataset, its folder, and the steps so far.
 pub struct Rounds {
     folder: PathBuf,
     samples: Vec<Sample>,
@@ -50,7 +50,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Draws the pictures.
+    /// Draws the images.
     pub fn draw(folder: &Path, count: u64) -> Result<Rounds> {
         let mut ledger = Ledger::default();
         let what = format!("{} classes, {SIDE}x{SIDE} RGB", CLASSES.len());
@@ -59,17 +59,17 @@ impl Rounds {
             let bytes = samples.iter().map(|sample| sample.pixels.len() as u64).sum();
             Ok(Done { records: count, bytes, value: samples })
         };
-        let samples = ledger.step("draw", &what, work, |_| Ok("every picture different".into()))?;
+        let samples = ledger.step("draw", &what, work, |_| Ok("all images differ".into()))?;
         let digests: Vec<Sha> =
             samples.par_iter().map(|sample| Sha256::digest(&sample.pixels).into()).collect();
         let mut sorted = digests.clone();
         sorted.sort_unstable();
         sorted.dedup();
-        ensure!(sorted.len() == digests.len(), "two pictures are alike");
+        ensure!(sorted.len() == digests.len(), "two images are equal");
         Ok(Rounds { folder: folder.to_owned(), samples, digests, ledger })
     }
 
-    /// Writes them in every format, the labels, and JPEGs with labels.
+    /// Writes the images in every format, the labels, and labelled JPEGs.
     pub fn write(&mut self) -> Result<()> {
         let pixels = || self.samples.iter().map(|sample| (&sample.pixels[..], Tags::none()));
         for (id, name) in FILES {
@@ -108,7 +108,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// From one format to the next, and back to the first.
+    /// Converts from one format to the next, and back to the first.
     pub fn convert_around(&mut self) -> Result<()> {
         let mut from = FILES[0].1;
         for (id, name) in CIRCLE {
@@ -139,13 +139,13 @@ impl Rounds {
         Ok(())
     }
 
-    /// Damages a copy of the FFRecord file, repairs it, and says what the repair's ledger says.
+    /// Damages a copy of the FFRecord file, repairs it, and returns what the repair reports.
     pub fn damage_and_repair(&mut self) -> Result<Vec<String>> {
         let (_, name) = FILES[1];
         let (whole, damaged) = (self.folder.join(name), self.folder.join("damaged.ffr"));
         let repaired = self.folder.join("repaired.ffr");
         let count = self.samples.len() as u64;
-        // A flipped bit, a page of zeros across two records, and an end that never arrived.
+        // A flipped bit, a page of zeros across two records, and a truncated end.
         let (flipped, zeroed, last) = (count / 16, count / 2, count - 1);
         let lost = [flipped, zeroed, zeroed + 1, last];
         let work = || {
@@ -177,7 +177,7 @@ impl Rounds {
                 "the repaired file is damaged"
             );
             check_records(&repaired, &kept)?;
-            Ok(format!("all but the {} hit, now sound", lost.len()))
+            Ok(format!("all but {} damaged, now sound", lost.len()))
         };
         let repair = self.ledger.step("repair", "damaged.ffr to repaired.ffr", work, judge)?;
         let report = repair.report;
@@ -186,7 +186,7 @@ impl Rounds {
         Ok(lines)
     }
 
-    /// A shuffled epoch of the pixels, and one of the JPEGs, decoded.
+    /// Loads one shuffled epoch of the pixels, and one of the JPEGs, decoded.
     pub fn load(&mut self) -> Result<()> {
         let count = self.samples.len() as u64;
         let order = Permutation::new(count, SEED);
@@ -202,13 +202,13 @@ impl Rounds {
                 let records: Vec<(&[u8], u64)> = batch.iter().zip(numbers.iter().copied()).collect();
                 records.par_iter().try_for_each(|(record, number)| {
                     let sample = usize::try_from(*number).ok().and_then(|number| samples.get(number));
-                    check(record, sample.context("a record that is not there")?)
+                    check(record, sample.context("an unknown record was read")?)
                 })?;
                 for slot in numbers.iter().filter_map(|number| usize::try_from(*number).ok()) {
                     seen.get_mut(slot).into_iter().for_each(|seen| *seen = true);
                 }
             }
-            ensure!(seen.iter().all(|seen| *seen), "a record did not come");
+            ensure!(seen.iter().all(|seen| *seen), "a record was not read");
             Ok(Done { records: count, bytes, value: () })
         };
         let same = |record: &[u8], sample: &Sample| {
@@ -217,14 +217,14 @@ impl Rounds {
         };
         let told = |(): &()| Ok(format!("batches of {BATCH}, each record once"));
         self.ledger.step("load", "pictures.ffr, shuffled", || work(FILES[1].1, &same), told)?;
-        let told = |(): &()| Ok("every label and picture right".to_owned());
+        let told = |(): &()| Ok("every label and image correct".to_owned());
         self.ledger.step("load", "photos.rec, shuffled, decoded", || work(PHOTOS, &check_photo), told)
     }
 }
 
-/// The settings of the pictures' files.
+/// The write options for the image files.
 fn options_for(id: &str) -> WriteOptions {
-    // The files are for show, or gone in a moment.
+    // The files are only for demonstration and need not survive a power loss.
     let options = WriteOptions::default().with_durability(Durability::Process);
     match id {
         "grail" => options.with(grail::WriteOptions::default().with_transformer(Transform::zstd())),
@@ -255,7 +255,7 @@ fn write_file<'a>(
     ledger.step("write", name, work, |()| Ok(format.name().to_owned()))
 }
 
-/// A picture as a JPEG, with its number as key and its class as label.
+/// Encodes an image as a JPEG, with its number as key and its class as label.
 fn photo((number, sample): (usize, &Sample)) -> Result<(Vec<u8>, Tags)> {
     let picture = Picture::new(SIDE, SIDE, Channels::Rgb, Samples::Eight(sample.pixels.clone()))?;
     let label = Label::Scalar(sample.class.into());
@@ -263,21 +263,21 @@ fn photo((number, sample): (usize, &Sample)) -> Result<(Vec<u8>, Tags)> {
     Ok((encode_jpeg(&picture, QUALITY)?, tags))
 }
 
-/// Whether a record has the label of a sample and its picture, as nearly as a JPEG keeps it.
+/// Checks that a record has the label of a sample and its image, within the precision of a JPEG.
 fn check_photo(record: &[u8], sample: &Sample) -> Result<()> {
     let tags = guess_tags(record);
     ensure!(tags.label == Some(Label::Scalar(sample.class.into())), "a label came back different");
     let jpeg = record.get(tags.header_length..).unwrap_or_default();
     let picture = decode(jpeg, &DecodeOptions::default())?;
-    let Samples::Eight(pixels) = picture.samples() else { anyhow::bail!("a picture of 16 bits") };
-    ensure!(pixels.len() == sample.pixels.len(), "a picture came back in another size");
+    let Samples::Eight(pixels) = picture.samples() else { anyhow::bail!("an image has 16 bits per channel") };
+    ensure!(pixels.len() == sample.pixels.len(), "an image came back with another size");
     let off: u64 =
         pixels.iter().zip(&sample.pixels).map(|(one, other)| u64::from(one.abs_diff(*other))).sum();
-    ensure!(off / (pixels.len() as u64) < 12, "a picture came back different");
+    ensure!(off / (pixels.len() as u64) < 12, "an image came back different");
     Ok(())
 }
 
-/// Whether a file has the records of these digests, in this order.
+/// Checks that a file has the records with these digests, in this order.
 fn check_records(path: &Path, expected: &[Sha]) -> Result<()> {
     let dataset = Dataset::open(&[path], &OpenOptions::default())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! List files: making them from a folder of images, and finding them again.
+//! Creates list files from a folder of images, and finds existing ones.
 
 use super::Listing;
 use super::python_random::PythonRandom;
@@ -11,24 +11,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The original's seed.
+/// The seed that `im2rec.py` uses.
 const SEED: u32 = 100;
 
-/// List files that were made.
+/// List files that were written.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The files, with the number of lines in each.
     pub files: Vec<(PathBuf, u64)>,
-    /// Folders relative to the root, each at the place of its label; empty without `--recursive`.
+    /// Folders relative to the root, indexed by label. Empty without `--recursive`.
     pub labels: Vec<PathBuf>,
-    /// What is worth knowing.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
 /// Writes the list files of a folder.
 pub fn make(prefix: &Path, root: &Path, listing: &Listing, force: bool) -> Result<Listed> {
     let Some(name) = prefix.file_name() else {
-        bail!("the prefix {} does not end in a name: lists would have none", crate::cmd::show(prefix));
+        bail!("the prefix {} does not end in a file name", crate::cmd::show(prefix));
     };
     let mut images = Images::new(listing);
     images.collect(root, listing.recursive)?;
@@ -37,7 +37,7 @@ pub fn make(prefix: &Path, root: &Path, listing: &Listing, force: bool) -> Resul
         notices.push(format!("no file in the folder ends in {}", listing.exts.join(", ")));
     }
     if listing.test_ratio > 0.0 && listing.train_ratio >= 1.0 {
-        notices.push("--test-ratio does nothing unless --train-ratio is below 1".to_owned());
+        notices.push("--test-ratio has no effect unless --train-ratio is below 1".to_owned());
     }
     if !listing.no_shuffle {
         PythonRandom::new(SEED).shuffle(&mut entries);
@@ -62,7 +62,7 @@ pub fn make(prefix: &Path, root: &Path, listing: &Listing, force: bool) -> Resul
     Ok(Listed { files, labels, notices })
 }
 
-/// The pieces a list is cut into, with the endings of their names.
+/// The parts a list is split into, with the suffixes of their names.
 fn parts<'a>(entries: &'a [ListEntry], listing: &Listing) -> Vec<(String, &'a [ListEntry])> {
     let chunk_count = usize::try_from(listing.chunks).unwrap_or(usize::MAX);
     let chunk_size = entries.len().div_ceil(chunk_count);
@@ -76,8 +76,8 @@ fn parts<'a>(entries: &'a [ListEntry], listing: &Listing) -> Vec<(String, &'a [L
             parts.push((format!("{name}.lst"), slice(begin, end)));
             continue;
         }
-        // Shares of the size that a full chunk has, as in the original: a shorter last chunk
-        // loses from its end.
+        // The shares are computed from the size of a full chunk, as in the original: a shorter last
+        // chunk loses entries from its end.
         let test_end = begin.saturating_add(share(chunk_size, listing.test_ratio)).min(end);
         let train_end = test_end.saturating_add(share(chunk_size, listing.train_ratio)).min(end);
         if listing.test_ratio > 0.0 {
@@ -99,7 +99,7 @@ fn share(count: usize, share: f64) -> usize {
     part
 }
 
-/// The images of a folder, in the original's order.
+/// The images of a folder, in the order of the original.
 struct Images {
     extensions: Vec<String>,
     entries: Vec<ListEntry>,
@@ -121,7 +121,7 @@ impl Images {
         }
     }
 
-    /// A folder's files come before its folders, both by name; links are followed.
+    /// Visits the files of a folder before its subfolders, both sorted by name. Links are followed.
     fn collect(&mut self, root: &Path, recursive: bool) -> Result<()> {
         let mut stack = vec![Visit { path: PathBuf::new(), around: Vec::new() }];
         while let Some(Visit { path, mut around }) = stack.pop() {
@@ -131,7 +131,7 @@ impl Images {
             let identity = (metadata.dev(), metadata.ino());
             if around.contains(&identity) {
                 self.notices.push(format!(
-                    "{} is a link to a folder around it and is left out",
+                    "{} is a link to one of its parent folders and is skipped",
                     crate::cmd::show(&full)
                 ));
                 continue;
@@ -147,7 +147,7 @@ impl Images {
             let mut folders = Vec::new();
             let mut label = None;
             for name in names {
-                // A link that leads nowhere is neither.
+                // A dangling link is neither a file nor a folder.
                 let Ok(metadata) = full.join(&name).metadata() else { continue };
                 let relative = path.join(&name);
                 if metadata.is_dir() {
@@ -176,22 +176,22 @@ impl Images {
     }
 }
 
-/// A folder still to be looked into.
+/// A folder that is yet to be visited.
 struct Visit {
     /// Relative to the root.
     path: PathBuf,
-    /// Device and inode of the folders around it, by which a loop is recognised.
+    /// Device and inode of the folders around it, to detect loops.
     around: Vec<(u64, u64)>,
 }
 
-/// A name's ending with its dot, in lower case; dots that it begins with do not count.
+/// A name's extension with its dot, in lower case. Leading dots do not count.
 fn extension(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     let stem = name.trim_start_matches('.');
     stem.rfind('.').and_then(|at| stem.get(at..)).unwrap_or_default().to_lowercase()
 }
 
-/// The order of Python's strings: by code point, where a byte that is not UTF-8 is a surrogate.
+/// Python's string order: by code point, where a byte that is not UTF-8 is a surrogate.
 fn python_order(one: &OsStr, other: &OsStr) -> Ordering {
     fn points(name: &OsStr) -> impl Iterator<Item = u32> + '_ {
         name.as_bytes().utf8_chunks().flat_map(|chunk| {
@@ -202,8 +202,8 @@ fn python_order(one: &OsStr, other: &OsStr) -> Ordering {
     points(one).cmp(points(other))
 }
 
-/// The list files of a prefix, by name: all of a folder, or those beside the prefix that begin
-/// with its name.
+/// The list files of a prefix, sorted by name: all list files in the prefix if it is a folder, else
+/// those beside the prefix that begin with its name.
 pub fn find(prefix: &Path) -> Result<Vec<PathBuf>> {
     let (folder, begin) = if prefix.is_dir() {
         (prefix, OsString::new())
@@ -222,7 +222,7 @@ pub fn find(prefix: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if lists.is_empty() {
-        return Err(anyrec::Error::invalid("there is no list file of this prefix")
+        return Err(anyrec::Error::invalid("there is no list file with this prefix")
             .in_file(crate::cmd::show(prefix))
             .with_hint("`anyrec im2rec --list --recursive PREFIX ROOT` writes one")
             .into());
@@ -268,7 +268,7 @@ mod tests {
                 ("_1_train.lst".to_owned(), vec![4]),
             ]
         );
-        // More chunks than images leave the last ones empty.
+        // With more chunks than images, the last chunks are empty.
         assert_eq!(cut(1, &listing(3, 1.0, 0.0))[2], ("_2.lst".to_owned(), vec![]));
     }
 

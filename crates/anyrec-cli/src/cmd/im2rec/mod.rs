@@ -1,7 +1,7 @@
-//! `anyrec im2rec`: MXNet's tool of that name, on all cores.
+//! `anyrec im2rec`: MXNet's im2rec.py, on all cores.
 //!
-//! Two phases, as in the original: `--list` writes list files of the images in a folder; without
-//! it every list file of that prefix becomes a `.rec` file with its `.idx`.
+//! There are two phases, as in the original. `--list` writes list files for the images in a folder.
+//! Without `--list`, every list file with that prefix becomes a `.rec` file with its `.idx`.
 
 mod list;
 mod pack;
@@ -15,21 +15,21 @@ use pack::Packed;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Make image lists and pack images into .rec files, as MXNet's im2rec.py does
+/// Create image lists and pack images into .rec files, like MXNet's im2rec.py
 ///
-/// First `anyrec im2rec --list --recursive PREFIX ROOT` writes PREFIX.lst, one line an image, and
-/// prints which folder has which label. Then `anyrec im2rec PREFIX ROOT` packs every list file
-/// that begins with PREFIX into a .rec file with its .idx. An image that cannot be read, decoded
-/// or encoded is told, counted and left out; the exit code is then 1.
+/// First, `anyrec im2rec --list --recursive PREFIX ROOT` writes PREFIX.lst, one line per image, and
+/// prints the label of each folder. Then, `anyrec im2rec PREFIX ROOT` packs every list file that
+/// begins with PREFIX into a .rec file with its .idx. An image that cannot be read, decoded or
+/// encoded is reported, counted and skipped; the exit code is then 1.
 #[derive(Debug, Args)]
 pub struct Im2rec {
-    /// What the names of list and record files begin with, or the folder of the list files
+    /// The prefix of list and record file names, or the folder of the list files
     #[arg(value_name = "PREFIX")]
     prefix: PathBuf,
-    /// The folder of the images
+    /// The folder of images
     #[arg(value_name = "ROOT")]
     root: PathBuf,
-    /// Replace files that exist
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// One JSON object
@@ -48,22 +48,22 @@ pub struct Listing {
     /// Write list files of the images in ROOT instead of packing them
     #[arg(long)]
     list: bool,
-    /// Endings of images' names, in lower or upper case
+    /// File name extensions of images, in lower or upper case
     #[arg(long, value_name = "EXT", num_args = 1.., action = ArgAction::Set, default_values = [".jpeg", ".jpg", ".png"])]
     exts: Vec<String>,
-    /// Cut the list into that many files
+    /// Split the list into N files
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     chunks: u64,
-    /// Share of the images that goes to PREFIX_train.lst
+    /// The share of images that goes to PREFIX_train.lst
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
     train_ratio: f64,
-    /// Share of the images that goes to PREFIX_test.lst; what is left goes to PREFIX_val.lst
+    /// The share of images that goes to PREFIX_test.lst; the rest goes to PREFIX_val.lst
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     test_ratio: f64,
-    /// Look into folders below ROOT too; each folder with images is a label
+    /// Descend into the folders below ROOT; each folder with images gets its own label
     #[arg(long)]
     recursive: bool,
-    /// Keep the order of the names
+    /// Keep the images sorted by name instead of shuffling them
     #[arg(long)]
     no_shuffle: bool,
 }
@@ -72,37 +72,38 @@ pub struct Listing {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Packing")]
 pub struct Packing {
-    /// Pack the files as they are, without decoding them
+    /// Pack the files unchanged, without decoding them
     #[arg(long)]
     pass_through: bool,
-    /// Resize the shorter edge to that many pixels (0: leave the size alone)
+    /// Resize the shorter edge to this many pixels (0: keep the size)
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize: u32,
-    /// Cut out the square in the middle, before resizing
+    /// Crop the centre square before resizing
     #[arg(long)]
     center_crop: bool,
     /// JPEG quality, 1 to 100; or PNG compression, 1 to 9
     #[arg(long, value_name = "N", default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
     quality: u8,
-    /// Threads that decode and encode (default: one a core); the order of the list is kept
+    /// Number of threads that decode and encode (default: one per core); the order of the list is
+    /// kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     num_thread: Option<u16>,
-    /// How images are loaded: 1 in colour, 0 in gray, -1 as stored, opacity included. As elsewhere,
-    /// auto, always and never choose the colours of the output
-    // The program's own `--color` has this name too: one argument takes both kinds of words.
+    /// How to load images: 1 in colour, 0 in gray, -1 as stored, including transparency. The values
+    /// auto, always and never set the colours of the output, as in other commands
+    // The global `--color` has the same name, so this argument takes both kinds of values.
     #[arg(long, value_name = "MODE", default_value = "1", allow_hyphen_values = true,
           value_parser = ["-1", "0", "1", "auto", "always", "never"])]
     color: String,
-    /// What images are encoded as
+    /// The format to encode images in
     #[arg(long, value_name = "EXT", default_value = ".jpg", value_parser = [".jpg", ".png"])]
     encoding: String,
-    /// Pack all labels of a line, not the first alone
+    /// Pack all labels of a line, not just the first
     #[arg(long)]
     pack_label: bool,
 }
 
 impl Packing {
-    /// The flag that OpenCV has for `--color`.
+    /// OpenCV's flag for `--color`.
     fn color_flag(&self) -> i32 {
         self.color.parse().unwrap_or(1)
     }

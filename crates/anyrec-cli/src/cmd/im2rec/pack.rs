@@ -1,8 +1,8 @@
-//! A list file's images into a `.rec` file.
+//! Packs the images of a list file into a `.rec` file.
 //!
-//! Each thread takes every n-th line and hands its records on through a channel of its own that
-//! holds a few; the writer takes from the channels in turn. So records come out in the list's
-//! order without any being put by, and memory does not grow with the list.
+//! Each thread takes every n-th line and sends its records through its own bounded channel. The
+//! writer receives from the channels in turn. Records are therefore written in the order of the
+//! list without being collected first, and memory does not grow with the list.
 
 use super::Packing;
 use crate::output::tell;
@@ -19,16 +19,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Records that may wait in a thread's channel.
+/// The capacity of a thread's channel, in records.
 const WAITING: usize = 16;
 
-/// A `.rec` file that was made.
+/// A `.rec` file that was written.
 #[derive(Debug)]
 pub struct Packed {
     pub list: PathBuf,
     pub path: PathBuf,
     pub written: Written,
-    /// Lines and images that are not in it, and why.
+    /// Lines and images that were left out, and why.
     pub failed: Vec<String>,
     pub notices: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub fn pack(list: &Path, root: &Path, packing: &Packing, force: bool) -> Result<
             })
             .collect();
         for (entry, channel) in entries.iter().zip(channels.iter().cycle()) {
-            let record = channel.recv().context("a thread that encodes images has stopped")?;
+            let record = channel.recv().context("an encoding thread has stopped")?;
             let record = record.and_then(|record| {
                 let written = writer.write_with_key(&Key::Int(entry.index), &record.bytes);
                 match written {
@@ -85,7 +85,7 @@ pub fn pack(list: &Path, root: &Path, packing: &Packing, force: bool) -> Result<
     let mut notices = Vec::new();
     if strangers > 0 {
         notices.push(format!(
-            "{} packed as they are (--pass-through) do not look like images",
+            "{} packed with --pass-through do not look like images",
             term::plural(strangers, "file")
         ));
     }
@@ -93,7 +93,7 @@ pub fn pack(list: &Path, root: &Path, packing: &Packing, force: bool) -> Result<
     Ok(Packed { list: list.to_owned(), path, written, failed: failures.told, notices })
 }
 
-/// What could not be packed; told at once, as packing may take hours.
+/// Collects what could not be packed, and reports each failure at once, because packing may take hours.
 #[derive(Default)]
 struct Failures {
     told: Vec<String>,
@@ -119,7 +119,7 @@ enum Failure {
     Output(Error),
 }
 
-/// Makes records of images.
+/// Turns images into records.
 struct Encoder<'a> {
     root: &'a Path,
     packing: &'a Packing,
@@ -131,7 +131,7 @@ impl<'a> Encoder<'a> {
         Ok(Encoder { root, packing, decoding: DecodeOptions::opencv(packing.color_flag())? })
     }
 
-    /// Encodes the entries `first`, `first + step`, and so on, until the receiver is gone.
+    /// Encodes the entries `first`, `first + step`, and so on, until the receiver is dropped.
     fn encode_every(
         &self,
         entries: &[ListEntry],
@@ -156,7 +156,10 @@ impl<'a> Encoder<'a> {
 
     fn encode(&self, entry: &ListEntry) -> anyrec::Result<Record> {
         let id = u64::try_from(entry.index).map_err(|_| {
-            Error::invalid(format!("index {} cannot be the id of an image: 0 to 2^64 - 1", entry.index))
+            Error::invalid(format!(
+                "index {} cannot be an image id: ids range from 0 to 2^64 - 1",
+                entry.index
+            ))
         })?;
         let label = match entry.labels.as_slice() {
             [first, _, ..] if !self.packing.pack_label => Label::Scalar(*first),
@@ -173,7 +176,7 @@ impl<'a> Encoder<'a> {
         Ok(Record { bytes, is_image: true })
     }
 
-    /// Decodes an image, crops and resizes it as asked, encodes it again.
+    /// Decodes an image, crops and resizes it as requested, and encodes it again.
     fn transform(&self, file: &[u8]) -> anyrec::Result<Vec<u8>> {
         let mut picture = image::decode(file, &self.decoding)?;
         if self.packing.center_crop {
@@ -183,7 +186,7 @@ impl<'a> Encoder<'a> {
         if self.packing.resize > 0 {
             picture = image::resize_shorter_edge(&picture, self.packing.resize, Filter::Bilinear)?;
         }
-        // Out of range means the nearest that is in range, as in OpenCV.
+        // Out-of-range values are clamped, as in OpenCV.
         match self.packing.encoding.as_str() {
             ".png" => image::encode_png(&picture, self.packing.quality.min(9)),
             _ => image::encode_jpeg(&picture.into_8bit(), self.packing.quality.clamp(1, 100)),

@@ -1,16 +1,16 @@
 //! Python's `random.shuffle` for a given seed.
 //!
-//! `im2rec.py` shuffles its lists with it, and a list made here must have the same order. Behind
-//! it stands the Mersenne Twister MT19937 of Matsumoto and Nishimura, seeded through their
-//! `init_by_array`, and Python's way of drawing a number below a bound: as many bits as the bound
-//! has, drawn again until they are below it.
+//! `im2rec.py` shuffles its lists with it, and a list made here must have the same order. The
+//! generator is the Mersenne Twister MT19937 of Matsumoto and Nishimura, seeded through their
+//! `init_by_array`. To draw a number below a bound, Python draws as many bits as the bound has, and
+//! repeats until the result is below it.
 
 /// Words of state.
 const WORDS: usize = 624;
-/// The word that is mixed into each.
+/// The offset of the word that is mixed into each word.
 const MIDDLE: usize = 397;
 
-/// Python's generator, seeded with a whole number.
+/// Python's generator, seeded with an integer.
 pub struct PythonRandom {
     state: [u32; WORDS],
     next: usize,
@@ -28,7 +28,7 @@ impl PythonRandom {
             *word = last;
         }
         let mut random = PythonRandom { state, next: WORDS };
-        // The key has one word, the seed, at place 0; so its place is never added.
+        // The key has one word, the seed, at index 0, so its index is never added.
         let mut at = 1;
         for _ in 0..WORDS {
             at = random.mix(at, 1_664_525, |word| word.wrapping_add(seed));
@@ -43,7 +43,7 @@ impl PythonRandom {
         random
     }
 
-    /// One step of seeding, at word `at`; says which word is next.
+    /// One step of seeding at word `at`. Returns the index of the next word.
     fn mix(&mut self, at: usize, factor: u32, finish: impl Fn(u32) -> u32) -> usize {
         let before = self.word(at - 1);
         let mixed = finish(self.word(at) ^ (before ^ before >> 30).wrapping_mul(factor));
@@ -108,7 +108,7 @@ impl PythonRandom {
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1);
-            // Below the length of a slice.
+            // The result is below the length of a slice.
             items.swap(last, usize::try_from(other).unwrap_or(last));
         }
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(shuffled(1), [0]);
         assert_eq!(shuffled(2), [1, 0]);
         assert_eq!(shuffled(10), [4, 0, 5, 9, 3, 1, 6, 8, 7, 2]);
-        // More draws than the generator has words: the state is renewed on the way.
+        // More draws than the generator has words, so that the state is renewed in between.
         let digest = |count| {
             let texts: Vec<String> = shuffled(count).iter().map(u32::to_string).collect();
             crate::cmd::sha256(texts.join(",").as_bytes())

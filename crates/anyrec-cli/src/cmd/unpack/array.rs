@@ -1,10 +1,10 @@
-//! A record of an array as a file: a PNG image where it is a picture, a NumPy array otherwise.
+//! Writes an array record to a file: a PNG if it is an image, a NumPy array otherwise.
 
 use anyrec::ElementType;
 use anyrec::Result;
 use anyrec_image::{Channels, Picture, Samples, encode_png};
 
-/// What the records of an array are.
+/// What the records of an array contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     dtype: ElementType,
@@ -12,18 +12,18 @@ pub struct Item {
     picture: Option<Layout>,
 }
 
-/// How a record is a picture.
+/// How a record represents an image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Layout {
     width: u32,
     height: u32,
     channels: Channels,
-    /// One channel after the other instead of one pixel after the other.
+    /// Channels are stored one after the other (planar) instead of pixel by pixel.
     planar: bool,
 }
 
 impl Item {
-    /// The records of an array of that type, where each has that shape.
+    /// The records of an array with this element type and record shape.
     pub fn new(dtype: ElementType, shape: &[u64]) -> Self {
         let picture = if dtype == ElementType::U8 { Layout::of(shape) } else { None };
         Item { dtype, shape: shape.to_vec(), picture }
@@ -34,7 +34,7 @@ impl Item {
         self.picture.is_some()
     }
 
-    /// A record as a file's content.
+    /// The file content of a record.
     pub fn encode(&self, record: &[u8]) -> Result<Vec<u8>> {
         match self.picture {
             Some(layout) => encode_png(&layout.picture(record)?, PNG_LEVEL),
@@ -42,7 +42,7 @@ impl Item {
         }
     }
 
-    /// A NumPy file, version 1.0: the elements stay big-endian, as the type in the header says.
+    /// A NumPy file, version 1.0. The elements stay big-endian, as the type in the header declares.
     fn npy(&self, record: &[u8]) -> Vec<u8> {
         let kind = match self.dtype {
             ElementType::U8 => "|u1",
@@ -56,13 +56,14 @@ impl Item {
         };
         let mut shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
         if shape.len() == 1 {
-            // A tuple of one needs a comma.
+            // A tuple of one element needs a comma.
             shape.push(String::new());
         }
         let shape = shape.join(", ");
         let mut header =
             format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}", shape.trim_end());
-        // Magic, version, length and header fill multiples of 64 bytes, a line end last.
+        // Magic, version, length and header are padded to a multiple of 64 bytes and end with a
+        // newline.
         while (10 + header.len() + 1) % 64 != 0 {
             header.push(' ');
         }
@@ -73,11 +74,11 @@ impl Item {
     }
 }
 
-/// zlib's middle way: most of the smallness for little of the time.
+/// A zlib level that gives most of the compression for little of the time.
 const PNG_LEVEL: u8 = 4;
 
 impl Layout {
-    /// Height, width; or with channels behind or before them.
+    /// Height and width, with the channels after or before them.
     fn of(shape: &[u64]) -> Option<Self> {
         let (height, width, channels, planar) = match *shape {
             [height, width] => (height, width, 1, false),

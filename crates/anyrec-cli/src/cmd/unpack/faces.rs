@@ -1,4 +1,4 @@
-//! InsightFace sets: which records are faces, and whose.
+//! InsightFace datasets: which records are faces, and whose.
 
 use crate::term;
 use anyrec::format::mxnet::{FORMAT, InsightFace, Reader};
@@ -9,13 +9,13 @@ use anyrec::{Key, Label, Tags};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An InsightFace set in words, if the file is one.
+/// Describes an InsightFace dataset, if the file is one.
 pub fn describe(source: &Arc<dyn Source>, format: &dyn Format, options: &OpenOptions) -> Option<String> {
     if format.id() != FORMAT.id() {
         return None;
     }
     let reader = Reader::open(source.clone(), options).ok()?;
-    // Other files give an error here: nothing is said about them.
+    // Other files return an error here and are not described.
     let faces = InsightFace::open(&reader).ok()?;
     (faces.has_header() || faces.property().is_some()).then(|| describe_faces(&faces))
 }
@@ -38,7 +38,7 @@ fn describe_faces(faces: &InsightFace<'_>) -> String {
     format!("{images} of {} identities{size}", term::count(identities.end.saturating_sub(identities.start)))
 }
 
-/// What is known about an InsightFace set.
+/// What is known about an InsightFace dataset.
 #[derive(Debug)]
 pub struct Faces {
     has_header: bool,
@@ -46,18 +46,19 @@ pub struct Faces {
     identity_keys: Range<u64>,
     /// The keys of each person's images, in order.
     identities: Vec<Range<u64>>,
-    /// Records of labels only, which are no images.
+    /// Records that hold only labels and are not images.
     pub left_out: u64,
-    /// Images whose label is not the number of the person in whose range they lie.
+    /// Images whose label differs from the number of the person in whose range they are.
     pub mislabelled: u64,
     pub notices: Vec<String>,
 }
 
 impl Faces {
-    /// The set, if the file is one: it has a header record, or `property` stands beside it.
+    /// Returns the dataset if the file is one: it has a header record, or there is a `property`
+    /// file beside it.
     ///
-    /// Identity records that are damaged are passed over where damage may be skipped: the images'
-    /// own labels say who they are.
+    /// If damage may be skipped, damaged identity records are skipped too: the images' own labels
+    /// identify them.
     pub fn open(
         source: &Arc<dyn Source>,
         format: &dyn Format,
@@ -70,7 +71,7 @@ impl Faces {
         let faces = match InsightFace::open(&reader) {
             Ok(faces) if faces.has_header() || faces.property().is_some() => faces,
             Ok(_) => return Ok(None),
-            // A file of other records: there is no sense in its record 0.
+            // In a file of other records, record 0 has no special meaning.
             Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -87,8 +88,10 @@ impl Faces {
             }
         }
         if unreadable > 0 {
-            notices.push(format!("{unreadable} identity records cannot be read; labels say who is who"));
-            // Their places in the list would no longer be the persons' numbers.
+            notices.push(format!(
+                "{unreadable} identity records cannot be read; persons are identified by label"
+            ));
+            // Their indices in the list would no longer match the persons' numbers.
             identities.clear();
         }
         Ok(Some(Faces {
@@ -101,8 +104,8 @@ impl Faces {
         }))
     }
 
-    /// Whether a record is a face. The set's header and its identity records have no payload and
-    /// keys of their own.
+    /// Whether a record is a face. The header and the identity records have no payload, and keys of
+    /// their own.
     pub fn is_face(&mut self, key: Option<u64>, payload: &[u8]) -> bool {
         let of_labels = self.has_header
             && payload.is_empty()
@@ -121,14 +124,14 @@ impl Faces {
             Some(Label::Array(labels)) => labels.first().copied(),
             None => None,
         };
-        // Persons are far fewer than 2^53.
+        // There are far fewer than 2^53 persons.
         #[allow(clippy::cast_precision_loss)]
         let number = person as f64;
         self.mislabelled += u64::from(!within || class != Some(number));
     }
 
-    /// The key of a record: from the index file, else the id in its header, as `anyrec index`
-    /// would have it.
+    /// The key of a record: from the index file, or else the id in its header, as `anyrec index`
+    /// would assign it.
     pub fn key(tags: &Tags) -> Option<u64> {
         match &tags.key {
             Some(Key::Int(key)) => u64::try_from(*key).ok(),

@@ -1,4 +1,4 @@
-//! Labels that stand in a file of their own: IDX, one label a record.
+//! Labels stored in a file of their own: IDX, one label per record.
 
 use super::array::Item;
 use anyrec::Error;
@@ -7,28 +7,28 @@ use anyrec::format::idx::{Reader, decode_number, partner};
 use anyrec::format::{OpenOptions, RecordReader};
 use std::path::Path;
 
-/// A file of labels.
+/// A label file.
 pub struct Labels {
     reader: Reader,
 }
 
 impl Labels {
-    /// The file the user named.
+    /// Opens the file given by the user.
     pub fn open(path: &Path, options: &OpenOptions) -> anyrec::Result<Self> {
         let reader = Reader::open(path, options)?;
         let labels = Labels { reader };
         match labels.are_labels() {
             true => Ok(labels),
-            false => Err(Error::invalid("this is no file of labels")
+            false => Err(Error::invalid("this is not a label file")
                 .expected_found(
-                    "one number or one row of numbers a record",
+                    "one number or one row of numbers per record",
                     format!("records of shape {:?}", labels.reader.header().item_shape()),
                 )
                 .in_file(labels.reader.source().name())),
         }
     }
 
-    /// The labels that stand beside a file of pictures, if they do.
+    /// Opens the label file beside an image file, if there is one.
     pub fn beside(path: &Path, item: &Item, options: &OpenOptions) -> anyrec::Result<Option<Self>> {
         let Some(path) = partner(path).filter(|_| item.is_picture()) else { return Ok(None) };
         let reader = Reader::open(&path, options)?;
@@ -39,16 +39,16 @@ impl Labels {
         self.reader.header().item_shape().len() <= 1 && self.reader.header().record_size() > 0
     }
 
-    /// What to call the file in messages.
+    /// The name of the file in messages.
     pub fn name(&self) -> &str {
         self.reader.source().name()
     }
 
-    /// Refuses labels that are more or fewer than the records.
+    /// Refuses a label file whose length differs from the number of records.
     pub fn check_count(&self, records: u64) -> anyrec::Result<()> {
         let labels = self.reader.count()?;
         if labels != records {
-            return Err(Error::new(anyrec::ErrorKind::Stale, "there must be one label a record")
+            return Err(Error::new(anyrec::ErrorKind::Stale, "there must be one label per record")
                 .expected_found(format!("{records} labels"), labels)
                 .in_file(self.name()));
         }

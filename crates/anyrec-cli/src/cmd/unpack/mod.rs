@@ -1,4 +1,4 @@
-//! `anyrec unpack`: records out to files.
+//! `anyrec unpack`: write records to files.
 
 mod array;
 pub mod faces;
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use target::{Ledger, Target};
 
-/// Write records out to files
+/// Write records to separate files
 ///
-/// A packed folder (FFRecord) becomes the folder it was made from. From other files every record
-/// becomes a file, named by its key, else by its number, with an ending for what it looks like.
-/// Labelled images go into one folder a class, without their MXNet headers; the faces of an
-/// InsightFace set into one folder a person. Records of an IDX array become PNG images where they
-/// are pictures of bytes (28x28, 32x32x3), .npy arrays otherwise.
+/// A packed folder (FFRecord) becomes the folder it was made from. From other files, every record
+/// becomes a file named by its key, or else by its number, with an extension that matches its
+/// content. Labelled images go into one folder per class, without their MXNet headers. The faces of
+/// an InsightFace dataset go into one folder per person. Records of an IDX array become PNG images
+/// if they are images of bytes (28x28, 32x32x3), .npy arrays otherwise.
 ///
 /// DIR must be new or empty. Names from the file are not trusted: nothing is written outside DIR.
 #[derive(Debug, Args)]
@@ -34,25 +34,25 @@ pub struct Unpack {
     /// A file, directory, glob pattern, or - for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// The folder to fill; it must be new or empty
+    /// The folder to write to; it must be new or empty
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// One folder a class, by the first label (default for labelled images)
+    /// Write one folder per class, by the first label (default for labelled images)
     #[arg(long)]
     by_class: bool,
-    /// All files in one folder, whatever their labels
+    /// Write all files into one folder, whatever their labels
     #[arg(long, conflicts_with = "by_class")]
     flat: bool,
-    /// IDX file with a label a record (default for IDX images: the labels beside them)
+    /// IDX file with one label per record (default for IDX images: the labels beside them)
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Name files by record number even where records have keys
+    /// Name files by record number even if records have keys
     #[arg(long)]
     by_number: bool,
-    /// Write names that are not safe with % and digits instead of refusing them
+    /// Escape unsafe names with % and digits instead of refusing them
     #[arg(long)]
     escape_names: bool,
-    /// Leave damage out instead of stopping at it
+    /// Skip damage instead of stopping at it
     #[arg(long)]
     skip_damage: bool,
     /// One JSON object
@@ -87,7 +87,7 @@ impl Unpack {
         if self.escape_names { BadNames::Escape } else { BadNames::Refuse }
     }
 
-    /// Unpacks a packed folder, if that is what the input is.
+    /// Unpacks the input if it is a packed folder.
     fn unpack_folder(&self, files: &[PathBuf], options: &OpenOptions) -> Result<Tree> {
         let [file] = files else { return Ok(Tree::None) };
         if super::is_stdin(file) {
@@ -101,7 +101,7 @@ impl Unpack {
         let packed = match PackedFolder::open(source.clone(), options) {
             Ok(packed) => packed,
             Err(error) if error.kind() == ErrorKind::Invalid => return Ok(Tree::None),
-            // Its records can still be had, under their numbers.
+            // Its records can still be written under their numbers.
             Err(error) if error.kind() == ErrorKind::Corrupt && self.skip_damage => {
                 return Ok(Tree::Lost(error));
             }
@@ -174,17 +174,17 @@ impl Unpack {
     }
 }
 
-/// What became of a packed folder's tree.
+/// The state of a packed folder's tree.
 enum Tree {
-    /// The input has none.
+    /// The input has no tree.
     None,
-    /// It cannot be read, and damage may be skipped.
+    /// The tree cannot be read, and damage may be skipped.
     Lost(Error),
-    /// Everything is where it says.
+    /// Everything was unpacked.
     Unpacked(Ledger),
 }
 
-/// Refuses a folder that has something in it, so that nothing is mixed up or overwritten.
+/// Refuses a folder that is not empty, so that nothing is mixed up or overwritten.
 fn check_empty(folder: &Path) -> Result<()> {
     let shown = || super::show(folder);
     match folder.read_dir().map(|entries| entries.count()) {

@@ -1,4 +1,4 @@
-//! One file a record, from the scan of any format.
+//! Writes one file per record, from a scan of any format.
 
 use super::Unpack;
 use super::array::Item;
@@ -14,7 +14,7 @@ use anyrec_image::{Kind, sniff};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Writes the records of files, numbered through, into a folder.
+/// Writes the records of the files into a folder, numbered consecutively.
 pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target: &mut Target) -> Result<()> {
     let inputs = files
         .iter()
@@ -23,7 +23,7 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
     let progress = Progress::new("unpack", inputs.iter().filter_map(|(_, input)| input.length()).sum());
     let named = command.labels.as_deref().map(|path| Labels::open(path, options)).transpose()?;
     let mut records = Records {
-        // Keys of several files may be the same.
+        // Several files may use the same keys.
         by_key: !command.by_number && files.len() == 1,
         by_class: match (command.by_class, command.flat) {
             (true, _) => Some(true),
@@ -88,14 +88,14 @@ impl Source {
     }
 }
 
-/// The records on their way out.
+/// The state of writing records out.
 struct Records<'a> {
     target: &'a mut Target,
     by_key: bool,
-    /// Whether records go by class; decided by the first record where the user did not say.
+    /// Whether records are sorted into class folders. The first record decides if the user did not.
     by_class: Option<bool>,
     number: u64,
-    /// Damage came before: records' numbers are no longer those of their labels.
+    /// Damage was found: from here on, record numbers may not match the label numbers.
     uncertain: bool,
 }
 
@@ -145,7 +145,7 @@ impl Records<'_> {
                     self.target.ledger.skipped.push(damage.into_error(&name).to_string());
                     if (named.is_some() || source.labels.is_some()) && !self.uncertain {
                         self.target.ledger.notices.push(format!(
-                            "after damage it is not certain which label belongs to which record: they go to {UNLABELLED}"
+                            "after damage, labels can no longer be matched to records: records go to {UNLABELLED}"
                         ));
                     }
                     self.uncertain = true;
@@ -196,13 +196,13 @@ impl Records<'_> {
         let notices = &mut self.target.ledger.notices;
         if faces.left_out > 0 {
             notices.push(format!(
-                "InsightFace: {} records of labels only (the header and one a person) are no images",
+                "InsightFace: {} records hold only labels (the header, and one per person) and are not images",
                 faces.left_out
             ));
         }
         if faces.mislabelled > 0 {
             notices.push(format!(
-                "InsightFace: the labels of {} images are not what the identity records say; folders follow the labels",
+                "InsightFace: the labels of {} images differ from the identity records; folders follow the labels",
                 faces.mislabelled
             ));
         }
@@ -210,7 +210,7 @@ impl Records<'_> {
     }
 }
 
-/// Whether a record is an image with one whole number for a label, which is then its class.
+/// Whether a record is an image whose label is one whole number, which is then its class.
 fn is_labelled_image(tags: &Tags, payload: &[u8]) -> bool {
     matches!(tags.label, Some(Label::Scalar(label)) if label.fract() == 0.0)
         && matches!(sniff(payload), Kind::Image { .. })

@@ -1,4 +1,4 @@
-//! The folder that is filled, and the ledger of what went into it.
+//! The output folder, and the ledger of what was written to it.
 
 use anyrec::io::{BadNames, UnpackFolder, safe_name};
 use anyrec::{ErrorKind, Result};
@@ -7,22 +7,22 @@ use anyrec_image::{ImageFormat, Kind, sniff};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Class folders held open at once: far fewer than a process may have open.
+/// The number of class folders held open at once, far below the limit of a process.
 const OPEN_FOLDERS: usize = 128;
-/// Refused names that are listed; more are counted.
+/// The number of refused names that are listed; more are only counted.
 const LISTED: usize = 1000;
 
-/// What was written, and what was not.
+/// What was written, and what was left out.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub files: u64,
     pub folders: u64,
     pub bytes: u64,
-    /// Stretches of damage, and damaged files of a packed folder, left out.
+    /// Damaged ranges, and damaged files of a packed folder, that were left out.
     pub damaged: u64,
-    /// That damage, in words.
+    /// Descriptions of that damage.
     pub skipped: Vec<String>,
-    /// Names that were refused, why, and what was used instead.
+    /// Names that were refused, the reason, and the name used instead.
     pub refused: Vec<(String, &'static str, String)>,
     pub notices: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub struct Ledger {
 #[derive(Debug)]
 pub struct Target {
     root: UnpackFolder,
-    /// Class folders made so far; those that are open have a value.
+    /// Class folders created so far; open ones have a value.
     folders: HashMap<String, Option<UnpackFolder>>,
     open: usize,
     bad_names: BadNames,
@@ -51,8 +51,8 @@ impl Target {
         })
     }
 
-    /// Writes a record's content under its key, into the folder of its class if it has one. A
-    /// record without a key, or with one that cannot be its name, gets its number.
+    /// Writes a record's content under its key, in the folder of its class if it has one. A record
+    /// whose key is missing or unusable as a name is named by its number.
     pub fn write(
         &mut self,
         class: Option<&str>,
@@ -73,13 +73,13 @@ impl Target {
                     self.count(content);
                     return Ok(());
                 }
-                // Two records of one key, or of two that the file system cannot tell apart.
+                // Two records have the same key, or keys that the file system cannot distinguish.
                 false => Some((String::from_utf8_lossy(&name).into_owned(), "another record has that name")),
             },
         };
         let mut name = format!("{number:08}.{ending}");
         let mut attempt = 0u64;
-        // Somebody may have used numbers for keys.
+        // A key may look like a number.
         while !create(folder, name.as_bytes(), content)? {
             attempt += 1;
             name = format!("{number:08}-{attempt}.{ending}");
@@ -104,7 +104,7 @@ impl Target {
         }
     }
 
-    /// Makes a class's folder, or opens it again.
+    /// Creates a class folder, or opens it again.
     fn enter(&mut self, class: &str) -> Result<()> {
         let made = self.folders.get(class);
         if made.is_some_and(Option::is_some) {
@@ -134,7 +134,7 @@ impl Target {
     }
 }
 
-/// Makes a file, unless something has its name.
+/// Creates a file unless the name is taken.
 fn create(folder: &UnpackFolder, name: &[u8], content: &[u8]) -> Result<bool> {
     match folder.create_file(name, content) {
         Err(error) if error.kind() == ErrorKind::Exists => Ok(false),
@@ -142,8 +142,8 @@ fn create(folder: &UnpackFolder, name: &[u8], content: &[u8]) -> Result<bool> {
     }
 }
 
-/// The name of the file for a key, or the key and why it cannot have one. Text keeps an ending of
-/// its own.
+/// The file name for a key, or the key and the reason why it cannot be used. A text key keeps its
+/// own extension.
 fn key_name(
     key: &Key,
     ending: &str,
@@ -170,7 +170,7 @@ fn has_ending(name: &[u8]) -> bool {
         if !stem.is_empty() && (1..=5).contains(&ending.len()) && ending.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// The ending of a file's name, for what its content looks like.
+/// The file name extension for the kind of content.
 fn ending(content: &[u8]) -> &'static str {
     match sniff(content) {
         Kind::Image { format, .. } => match format {
@@ -194,7 +194,7 @@ fn ending(content: &[u8]) -> &'static str {
     }
 }
 
-/// The name of a class's folder: its first label.
+/// The name of a class folder: the first label.
 pub fn class_name(label: &Label) -> String {
     let number = match label {
         Label::Scalar(number) => *number,
@@ -203,7 +203,7 @@ pub fn class_name(label: &Label) -> String {
             None => return UNLABELLED.to_owned(),
         },
     };
-    // Labels are mostly stored as 32-bit floats: 0.1 is to be called so, not 0.10000000149.
+    // Labels are mostly stored as 32-bit floats: 0.1 should be shown as 0.1, not 0.10000000149.
     #[allow(clippy::cast_possible_truncation)]
     let narrow = number as f32;
     match number {
@@ -214,7 +214,7 @@ pub fn class_name(label: &Label) -> String {
     }
 }
 
-/// Where records without a label go when the others go by class.
+/// The folder for records without a label when the others are sorted by class.
 pub const UNLABELLED: &str = "unlabelled";
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Any format to any other.
+//! Converts between formats.
 //!
-//! Records are taken from the inputs' scans, which other threads run ahead of, and given to a
-//! writer, one at a time: memory does not grow with the files. Keys and labels go along where both sides have a place for them; what has
-//! no place is counted and said in the result.
+//! Records come from the inputs' scans, which other threads prefetch, and go to a writer one at a
+//! time, so memory does not grow with the files. Keys and labels are kept if both sides can store
+//! them; what cannot be stored is counted and reported in the result.
 //!
-//! An MXNet image record carries its label inside, in a header in front of the image. It stays
-//! there unless [`ConvertOptions::strip_header`] is set: then the payload alone is the record, and
-//! the label becomes a label of the output, if that has labels.
+//! An MXNet image record contains its label, in a header before the image. It stays there unless
+//! [`ConvertOptions::strip_header`] is set. Then the payload alone is the record, and the label
+//! becomes a label of the output, if the output has labels.
 
 mod shards;
 
@@ -21,20 +21,20 @@ use shards::ShardWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a conversion goes.
+/// The options for a conversion.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How inputs are opened; `skip_damage` here leaves damage out instead of stopping.
+    /// How to open inputs. `skip_damage` skips damage instead of stopping at it.
     pub open: OpenOptions,
-    /// How outputs are written. Between files of one format, settings left at their defaults are
-    /// taken over from the first input.
+    /// How to write outputs. Between files of one format, settings left at their defaults are
+    /// copied from the first input.
     pub write: WriteOptions,
-    /// Records with a header (MXNet's image records): write the payload alone.
+    /// Records with a header (MXNet's image records): write only the payload.
     pub strip_header: bool,
-    /// Into how many files the output is cut.
+    /// How the output is split into files.
     pub shards: Shards,
-    /// A file of labels (IDX, one number a record) that belong to the inputs' records in order.
+    /// A label file (IDX, one number per record) that belongs to the inputs' records, in order.
     pub labels: Option<PathBuf>,
     /// Writes the labels to this IDX file, beside the output.
     pub label_output: Option<PathBuf>,
@@ -42,40 +42,40 @@ pub struct ConvertOptions {
     pub label_dtype: Option<ElementType>,
 }
 
-/// Into how many files an output is cut.
+/// How an output is split into files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Shards {
-    /// One, with the name given.
+    /// One file, with the given name.
     #[default]
     One,
-    /// That many, of equal numbers of records: `name-00000-of-00008.rec`.
+    /// This many files with equal numbers of records: `name-00000-of-00008.rec`.
     Count(u64),
-    /// As many as it takes for none to hold more than that many bytes of records (a single larger
-    /// record gets a file to itself): `name-00000.rec`.
+    /// As many files as needed for each to hold at most this many bytes of records (a larger record
+    /// gets its own file): `name-00000.rec`.
     Bytes(u64),
 }
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Conversion {
-    /// The files written, in order, with what is in them.
+    /// The files written, in order, with their contents.
     pub outputs: Vec<(PathBuf, Written)>,
     /// Records written.
     pub records: u64,
-    /// Damage left out, as errors that name the place.
+    /// Damage that was skipped, as errors with their position.
     pub skipped: Vec<String>,
-    /// What could not be carried over, or is worth knowing.
+    /// What could not be kept, and other notices.
     pub notices: Vec<Notice>,
 }
 
 /// Writes the records of `inputs`, in order, to `output`.
 ///
 /// # Errors
-/// Damage (unless `options.open.skip_damage`), a record the output's format cannot hold, an
-/// existing output (unless `options.write.overwrite`), or what the system says. No output appears
-/// then: several are published together, when all are complete.
+/// Damage (unless `options.open.skip_damage`), a record the output's format cannot store, an
+/// existing output (unless `options.write.overwrite`), or the operating system's error. After an
+/// error there is no output: several files are published together, when all are complete.
 pub fn convert(
     mut inputs: Vec<RecordFile>,
     output: &Path,
@@ -128,7 +128,7 @@ pub fn convert(
                     if let Some(labels) = &labels {
                         tags.label = Some(labels.get(sink.result.records)?);
                     }
-                    // The output's own troubles; the byte where the record came from is no help.
+                    // An error of the output; the offset of the record in the input would not help.
                     sink.append(payload, &tags).map_err(|error| error.in_record(number))?;
                     progress(done + record.span.end);
                     number += 1;
@@ -151,11 +151,11 @@ pub fn convert(
     Ok(conversion)
 }
 
-/// Writes the records of these numbers of a dataset, in this order, to `output`: shuffling,
-/// splitting, picking. Settings of the output and what is told are as for [`convert`].
+/// Writes the records of a dataset with these numbers, in this order, to `output`: shuffling,
+/// splitting, selecting. The output's settings and notices are as for [`convert`].
 ///
 /// # Errors
-/// As [`convert`]; damage in a picked record is always an error.
+/// As [`convert`]; damage in a selected record is always an error.
 pub fn select(
     dataset: &Dataset,
     numbers: impl ExactSizeIterator<Item = u64>,
@@ -167,7 +167,7 @@ pub fn select(
     select_parts(dataset, vec![(output.to_owned(), numbers)], to, options, progress)
 }
 
-/// [`select`] into several files, which are published together.
+/// Like [`select`], into several files, which are published together.
 ///
 /// # Errors
 /// As [`select`].
@@ -215,7 +215,7 @@ fn select_part(
     for (done, number) in numbers.enumerate() {
         let record = dataset.read(number)?;
         let mut tags = dataset.stored_tags_of(number, &record)?;
-        // A record that has its label inside stays as it is.
+        // A record that contains its label stays unchanged.
         if dataset.format().capabilities().labels == Labels::InRecord {
             tags.label = None;
         }
@@ -225,8 +225,8 @@ fn select_part(
     sink.complete()
 }
 
-/// Gives every intact record of a scan, with its key, to a writer of the same format; `instead` is
-/// written in the place of the record of that number.
+/// Passes every intact record of a scan, with its key, to a writer of the same format. `instead`
+/// replaces the record with that number.
 pub(crate) fn append_scanned(
     scan: &mut dyn Scan,
     reader: Option<&dyn RecordReader>,
@@ -241,7 +241,7 @@ pub(crate) fn append_scanned(
                     Some(reader) => reader.tags(number, record.position, record.data)?,
                     None => Tags::none(),
                 };
-                // Within one format the label is part of the record's bytes already.
+                // Within one format, the label is already part of the record's bytes.
                 tags.label = None;
                 let data = match &instead {
                     Some((replaced, data)) if *replaced == number => data,
@@ -256,7 +256,7 @@ pub(crate) fn append_scanned(
     }
 }
 
-/// Tells the output how many records will come, if that is known and of use to it.
+/// Tells the output how many records to expect, if that is known and the output uses it.
 fn with_count(
     mut write: WriteOptions,
     inputs: &[RecordFile],

@@ -1,4 +1,4 @@
-//! Where the records go: one writer after the other.
+//! The destination of records: one writer after the other.
 
 use super::{Conversion, ConvertOptions, Shards};
 use crate::base::{ElementType, Error, Result, Tags, shown};
@@ -7,28 +7,29 @@ use crate::io::FileSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Complete files that are kept open, so that a kill leaves nothing behind; more are closed.
+/// Complete files that are kept open, so that a kill leaves nothing behind; further files are
+/// closed.
 const MOST_OPEN: usize = 128;
 
-/// Writes records to one file, or to several as [`Shards`] says.
+/// Writes records to one file, or to several, according to [`Shards`].
 pub(super) struct ShardWriter<'a> {
     output: &'a Path,
     to: &'static dyn Format,
     write: &'a WriteOptions,
     shards: Shards,
-    /// Records a shard, where their number is given.
+    /// Records per shard, if their number is given.
     per_shard: u64,
     writer: Option<(PathBuf, Box<dyn RecordWriter>)>,
     /// (records, bytes of records) in the current shard.
     in_shard: (u64, u64),
     labels: Option<LabelWriter>,
-    /// What is complete: published together, at the end.
+    /// The complete files, which are published together at the end.
     files: FileSet,
     pub(super) result: Conversion,
 }
 
 impl<'a> ShardWriter<'a> {
-    /// A sink for `total` records; the number is needed only where shards are counted.
+    /// Creates a sink for `total` records; the number is needed only if shards are counted.
     pub(super) fn new(
         output: &'a Path,
         to: &'static dyn Format,
@@ -59,7 +60,7 @@ impl<'a> ShardWriter<'a> {
             files: FileSet::default(),
             result: Conversion::default(),
         };
-        // An output that cannot be is refused before anything is read.
+        // An impossible output is refused before anything is read.
         sink.writer()?;
         Ok(sink)
     }
@@ -107,7 +108,7 @@ impl<'a> ShardWriter<'a> {
                 self.files = std::mem::take(&mut self.files).close_files()?;
             }
             for notice in &written.notices {
-                // Shards tend to say the same thing.
+                // Shards tend to have the same notices.
                 if !self.result.notices.contains(notice) {
                     self.result.notices.push(notice.clone());
                 }
@@ -133,9 +134,9 @@ impl<'a> ShardWriter<'a> {
         self.output.with_file_name(name)
     }
 
-    /// Completes all files; they get their names when the set is published.
+    /// Completes all files. They are published together with the set.
     pub(super) fn complete(mut self) -> Result<(Conversion, FileSet)> {
-        // Promised shards appear even if the records ran out, and so does an empty output.
+        // Requested shards are written even if the records run out, and so is an empty output.
         let promised = match self.shards {
             Shards::Count(count) => count,
             Shards::One | Shards::Bytes(_) => 1,
