@@ -28,6 +28,8 @@ pub fn words(hint: &Hint) -> String {
         Hint::RebuildTree => {
             "if this file was repaired: anyrec.repair(..., rebuild_tree=True) makes a tree that fits".to_owned()
         }
+        Hint::RewriteTree => "rebuild_tree=True rewrites it for the remaining files".to_owned(),
+        Hint::PackImages => "write the images as the records of a file with anyrec.create()".to_owned(),
         Hint::WiderLabels => "choose a wider type for the label file with label_dtype=...".to_owned(),
         Hint::RegisterTransformer => "register it with anyrec.grail.register_transformer()".to_owned(),
         Hint::GiveKey => "pass keys={id: key}: keys are not stored in files".to_owned(),

@@ -29,6 +29,7 @@ pub fn words(hint: &Hint) -> String {
         Hint::RebuildTree => {
             "if this file was repaired: `anyrec repair --rebuild-tree` makes a tree that fits".to_owned()
         }
+        Hint::RewriteTree => "repair with `--rebuild-tree` to rewrite it for the remaining files".to_owned(),
         Hint::WiderLabels => "choose a wider type for the label file with `--label-dtype`".to_owned(),
         Hint::RegisterTransformer => {
             "files with transformers of your own are read by the Python package or the Rust library"

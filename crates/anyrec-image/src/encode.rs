@@ -40,7 +40,7 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
     let Samples::Eight(samples) = picture.samples() else {
         return Err(Error::invalid("bits per sample of a jpeg")
             .expected_found(8, picture.depth())
-            .with_hint("`Picture::into_8bit` keeps the upper 8 bits"));
+            .with_hint("reduce it to 8 bits per sample first"));
     };
     let space = match picture.channels() {
         Channels::Gray | Channels::GrayAlpha => J_COLOR_SPACE::JCS_GRAYSCALE,

@@ -156,7 +156,7 @@ impl DecodeLimits {
         }
         let limit = |what: String| {
             Error::new(ErrorKind::Limit, format!("{format} of {size} pixels is over the {what}"))
-                .with_hint("raise the limit in `DecodeLimits` if the image is trusted")
+                .with_hint("raise the limit on decoded images if this one is trusted")
         };
         let pixels = u64::from(width) * u64::from(height);
         if pixels > self.pixels {

@@ -105,7 +105,7 @@ fn failure(error: DecodingError) -> Error {
     match error {
         DecodingError::LimitsExceeded => {
             Error::new(ErrorKind::Limit, "png needs more memory than the limit allows")
-                .with_hint("raise the limit in `DecodeLimits` if the image is trusted")
+                .with_hint("raise the limit on decoded images if this one is trusted")
         }
         DecodingError::IoError(_) => corrupt(FORMAT, "cut short"),
         other => corrupt(FORMAT, other),

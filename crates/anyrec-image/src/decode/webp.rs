@@ -74,7 +74,7 @@ fn failure(error: DecodingError) -> Error {
     match error {
         DecodingError::MemoryLimitExceeded | DecodingError::ImageTooLarge => {
             Error::new(ErrorKind::Limit, "webp needs more memory than the limit allows")
-                .with_hint("raise the limit in `DecodeLimits` if the image is trusted")
+                .with_hint("raise the limit on decoded images if this one is trusted")
         }
         DecodingError::UnsupportedFeature(feature) => {
             Error::unsupported(format!("unsupported webp feature: {}", super::one_line(feature)))

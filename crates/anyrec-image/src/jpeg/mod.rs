@@ -127,7 +127,7 @@ impl<'a> Jpeg<'a> {
         let survey = markers::survey(bytes);
         if !options.lenient_jpeg && !survey.has_end {
             return Err(corrupt(FORMAT, "cut short, the end-of-image marker is missing")
-                .with_hint("`lenient_jpeg` decodes what is there"));
+                .with_hint("lenient decoding returns what is there"));
         }
         let mut decompressor = Decompressor::new(!options.lenient_jpeg)?;
         decompressor.read_header(bytes)?;

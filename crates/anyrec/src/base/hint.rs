@@ -52,6 +52,8 @@ pub enum Hint {
     EscapeNames,
     /// A repaired packed folder needs a tree that fits.
     RebuildTree,
+    /// A repair can rewrite a packed folder's tree for the remaining files.
+    RewriteTree,
     /// Labels need a wider element type.
     WiderLabels,
     /// A transformer is not known by its name.
@@ -119,6 +121,9 @@ impl fmt::Display for Hint {
             Hint::EscapeNames => f.write_str("`BadNames::Escape` writes such names escaped"),
             Hint::RebuildTree => {
                 f.write_str("if this file was repaired: `RepairOptions::rebuild_tree` makes a tree that fits")
+            }
+            Hint::RewriteTree => {
+                f.write_str("`RepairOptions::rebuild_tree` rewrites it for the remaining files")
             }
             Hint::WiderLabels => {
                 f.write_str("choose a wider type for the label file with `ConvertOptions::label_dtype`")

@@ -1,7 +1,7 @@
 //! Packed folders that lost files: rewrites the tree for the remaining ones.
 
 use super::{Reader, packed_folder};
-use crate::base::{ErrorKind, PositionList, Result};
+use crate::base::{ErrorKind, Hint, PositionList, Result};
 use crate::format::{Mended, Notice, OpenOptions, RecordReader};
 use crate::io::Source;
 use std::sync::Arc;
@@ -21,10 +21,12 @@ pub(super) fn mend(
         },
         false => Mended {
             record: None,
-            notices: vec![Notice::new(
-                "this packed folder lost files: its tree was kept unchanged and no longer matches; \
-                 repair with `--rebuild-tree` to rewrite it for the remaining files",
-            )],
+            notices: vec![
+                Notice::new(
+                    "this packed folder lost files: its tree was kept unchanged and no longer matches",
+                )
+                .with_hint(Hint::RewriteTree),
+            ],
         },
     })
 }
