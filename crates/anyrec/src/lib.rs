@@ -41,7 +41,7 @@ pub use base::{
 };
 pub use bstr::BString;
 pub use bytes::Bytes;
-pub use dataset::{Dataset, RecordFile, Selection, Table, Union, create, expand, open};
+pub use dataset::{Dataset, OpenReader, RecordFile, Selection, Table, Union, create, expand, open};
 pub use engine::{BatchPool, Place, RecordSet, Records, read_batch};
 pub use tasks::{
     IndexOptions, Indexed, Repair, RepairOptions, Report, Sizes, convert, index, repair, verify, verify_file,

@@ -76,7 +76,7 @@ pub fn check_records(
 
 fn open_reader(path: &Path, options: &OpenOptions) -> Result<Arc<dyn RecordReader>> {
     let opened = RecordFile::open(path, options)?.reader(options)?;
-    opened.map(|(reader, _)| reader).ok_or_else(|| Error::invalid("a file has no reader"))
+    opened.map(|opened| opened.reader).ok_or_else(|| Error::invalid("a file has no reader"))
 }
 
 fn check_reader(

@@ -6,7 +6,7 @@ mod record_set;
 mod table;
 
 pub use paths::expand;
-pub use record_file::RecordFile;
+pub use record_file::{OpenReader, RecordFile};
 pub use record_set::{Selection, Union};
 pub use table::Table;
 
@@ -376,7 +376,7 @@ impl fmt::Debug for Dataset {
 impl Shard {
     fn open(file: &RecordFile, options: &OpenOptions) -> Result<Shard> {
         match (file.source().cloned(), file.reader(options)?) {
-            (Some(source), Some((reader, notice))) => Ok(Shard { source, reader, notice }),
+            (Some(source), Some(OpenReader { reader, notice })) => Ok(Shard { source, reader, notice }),
             _ => Err(Error::invalid("a stream cannot be read by number").in_file(file.name())),
         }
     }

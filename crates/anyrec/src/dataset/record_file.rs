@@ -15,6 +15,16 @@ pub struct RecordFile {
     window: Window,
 }
 
+/// A reader by number, and what there is to say about the table beside its file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OpenReader {
+    /// The reader.
+    pub reader: Arc<dyn RecordReader>,
+    /// Why an existing table is not used.
+    pub notice: Option<Notice>,
+}
+
 impl RecordFile {
     /// Opens a file.
     ///
@@ -85,7 +95,7 @@ impl RecordFile {
     ///
     /// # Errors
     /// If what must be read at opening is damaged.
-    pub fn reader(&self, options: &OpenOptions) -> Result<Option<(Arc<dyn RecordReader>, Option<Notice>)>> {
+    pub fn reader(&self, options: &OpenOptions) -> Result<Option<OpenReader>> {
         let Some(source) = self.source() else { return Ok(None) };
         let mut options = options.clone();
         let mut notice = None;
@@ -98,7 +108,7 @@ impl RecordFile {
         }
         let reader = self.format.open(source.clone(), &options);
         let reader = reader.map_err(|error| error.in_file(source.name()))?;
-        Ok(Some((Arc::from(reader), notice)))
+        Ok(Some(OpenReader { reader: Arc::from(reader), notice }))
     }
 
     /// Like [`reader`](RecordFile::reader), to look up keys and labels during a scan. Also `None`
@@ -108,7 +118,7 @@ impl RecordFile {
     /// As [`reader`](RecordFile::reader).
     pub fn reader_for_tags(&self, options: &OpenOptions) -> Result<Option<Arc<dyn RecordReader>>> {
         match self.reader(options) {
-            Ok(opened) => Ok(opened.map(|(reader, _)| reader)),
+            Ok(opened) => Ok(opened.map(|opened| opened.reader)),
             Err(error) if options.skip_damage && error.kind() == ErrorKind::Corrupt => Ok(None),
             Err(error) => Err(error),
         }

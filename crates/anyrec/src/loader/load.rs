@@ -272,7 +272,10 @@ impl Job {
                 all_tags.push(Tags::none());
                 let record = match record {
                     Ok(record) => record,
-                    Err(error) if self.leaves_out() => return Ok(failed(number, error)),
+                    Err(error) if self.leaves_out() => {
+                        failed(number, error);
+                        return Ok(());
+                    }
                     Err(error) => return Err(error),
                 };
                 let tags = tags_for(decode, place, position, record)?;

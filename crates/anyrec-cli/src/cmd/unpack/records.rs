@@ -37,7 +37,7 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
     if let Some(labels) = named.as_ref().filter(|_| !command.skip_damage) {
         let mut count = 0;
         for (_, input) in &inputs {
-            count += input.reader(options)?.map_or(Ok(0), |(reader, _)| reader.count())?;
+            count += input.reader(options)?.map_or(Ok(0), |opened| opened.reader.count())?;
         }
         labels.check_count(count)?;
     }

@@ -276,7 +276,7 @@ fn with_count(
 
 fn count(input: &RecordFile, options: &OpenOptions) -> Result<u64> {
     match input.reader(options)? {
-        Some((reader, _)) => reader.count(),
+        Some(opened) => opened.reader.count(),
         None => Err(Error::unsupported("a number of files needs the number of records beforehand")
             .in_file(input.name())
             .with_hint("cut by size instead")),

@@ -45,8 +45,7 @@ pub fn registry() -> Registry {
 
 fn options() -> OpenOptions {
     let own = grail::OpenOptions::default().with_registry(registry());
-    let options = OpenOptions::default().with(own);
-    options
+    OpenOptions::default().with(own)
 }
 
 fn skipping() -> OpenOptions {
