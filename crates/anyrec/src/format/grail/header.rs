@@ -32,7 +32,8 @@ const STRING: u8 = 4;
 /// The pairs of a file's header, in order. Keys may repeat.
 ///
 /// ```
-/// use anyrec::format::{Value, grail::Header};
+/// use anyrec::format::grail::Header;
+/// use anyrec::Value;
 ///
 /// let mut header = Header::default();
 /// header.push("created by", Value::Text("a test".into()));

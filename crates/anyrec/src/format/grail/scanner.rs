@@ -19,12 +19,12 @@ use std::sync::Arc;
 /// [`seek`](Scanner::seek). With [`OpenOptions::skip_damage`] it is skipped.
 ///
 /// ```
-/// use anyrec::format::{OpenOptions, WriteOptions, grail};
+/// use anyrec::format::{OpenOptions, grail};
 /// use anyrec::io::MemorySource;
 /// use std::sync::Arc;
 ///
 /// let mut file = Vec::new();
-/// let mut writer = grail::Writer::new(&mut file, &WriteOptions::default())?;
+/// let mut writer = grail::Writer::new(&mut file, &grail::WriteOptions::default())?;
 /// writer.append(b"one")?;
 /// writer.append(b"two")?;
 /// writer.finish()?;

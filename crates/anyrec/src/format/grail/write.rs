@@ -36,7 +36,7 @@ type IndexCallback<'a> = Box<dyn FnMut(u64, Position) -> Result<()> + Send + 'a>
 /// [`set_trailer`](Writer::set_trailer) at most once; [`finish`](Writer::finish). Anything else is
 /// an [`Invalid`](crate::ErrorKind::Invalid) error. `finish` publishes a file.
 ///
-/// Blocks are transformed on up to [`WriteOptions::parallelism`] threads and written in order. At
+/// Blocks are transformed on up to [`WriteOptions::parallelism`](own::WriteOptions::parallelism) threads and written in order. At
 /// most that many blocks, one that waits and the one being filled are in memory. A failure on a
 /// thread is returned by a later call. After any failure, every call fails.
 ///
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Appends an item. A block ends after [`WriteOptions::max_items`] items *and one more*, as in
+    /// Appends an item. A block ends after [`WriteOptions::max_items`](own::WriteOptions::max_items) items *and one more*, as in
     /// the original.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
     /// Sets the trailer, after the last item.
     ///
     /// # Errors
-    /// If the header does not declare one (by [`WriteOptions::trailer`], or a first pair `trailer`
+    /// If the header does not declare one (by [`WriteOptions::trailer`](own::WriteOptions::trailer), or a first pair `trailer`
     /// that is true), after another trailer, after finish.
     pub fn set_trailer(&mut self, trailer: &[u8]) -> Result<()> {
         self.require(&[State::Initial, State::Body], "set the trailer")?;

@@ -26,7 +26,8 @@ pub(super) const MAX_EMPTY_RECORDS: u64 = 1 << 17;
 /// Type and shape of an IDX file.
 ///
 /// ```
-/// use anyrec::format::{ElementType, idx::Header};
+/// use anyrec::format::idx::Header;
+/// use anyrec::ElementType;
 ///
 /// let header = Header::new(ElementType::I16, vec![60000, 28, 28])?;
 /// assert_eq!(header.record_size(), 28 * 28 * 2);

@@ -17,12 +17,12 @@ use std::path::Path;
 /// [`write_array`](super::write_array) to write an array without dimensions.
 ///
 /// ```
-/// use anyrec::format::{ElementType, WriteOptions, idx};
+/// use anyrec::format::{WriteOptions, idx};
+/// use anyrec::ElementType;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// let path = folder.path().join("points-idx2-float");
-/// let mut options = WriteOptions::default();
-/// options.dtype = Some(ElementType::F32);
+/// let options = WriteOptions::default().with(idx::WriteOptions::default().with_dtype(ElementType::F32));
 /// let mut writer = idx::Writer::create(&path, &options)?;
 /// writer.append_elements(&[0.5f32, 1.0])?;
 /// writer.append_elements(&[2.5f32, -1.0])?;

@@ -101,7 +101,8 @@ impl std::fmt::Display for Property {
 ///
 /// ```
 /// use anyrec::format::mxnet::{ImageHeader, InsightFace, LabelWidth, Reader, Writer};
-/// use anyrec::format::{Key, Label, OpenOptions, WriteOptions};
+/// use anyrec::format::{OpenOptions, WriteOptions};
+/// use anyrec::{Key, Label};
 /// use anyrec::io::{Access, open_file};
 ///
 /// # let folder = tempfile::tempdir().unwrap();

@@ -64,7 +64,8 @@ const LONG_STRETCH: u64 = 1 << 20;
 ///
 /// ```
 /// use anyrec::format::mxnet::{Reader, Writer};
-/// use anyrec::format::{Key, OpenOptions, RecordReader, WriteOptions};
+/// use anyrec::format::{OpenOptions, RecordReader, WriteOptions};
+/// use anyrec::Key;
 /// use anyrec::io::{Access, open_file};
 ///
 /// # let folder = tempfile::tempdir().unwrap();

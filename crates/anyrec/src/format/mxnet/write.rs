@@ -25,7 +25,8 @@ const EXACT_IN_F32: f64 = 16_777_216.0;
 ///
 /// ```
 /// use anyrec::format::mxnet::Writer;
-/// use anyrec::format::{Key, WriteOptions};
+/// use anyrec::format::WriteOptions;
+/// use anyrec::Key;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pets.rec");
