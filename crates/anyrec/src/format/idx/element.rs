@@ -56,7 +56,8 @@ elements!(u8 U8, i8 I8, i16 I16, i32 I32, f32 F32, f64 F64);
 /// Decodes a number from big-endian bytes; `None` unless they are exactly one element.
 ///
 /// ```
-/// use anyrec::format::{ElementType, idx::{decode_number, encode_number}};
+/// use anyrec::ElementType;
+/// use anyrec::format::idx::{decode_number, encode_number};
 ///
 /// assert_eq!(decode_number(&[0xff, 0xfe], ElementType::I16), Some(-2.0));
 /// assert_eq!(encode_number(-2.0, ElementType::I16), Some(vec![0xff, 0xfe]));
