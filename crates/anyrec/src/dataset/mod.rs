@@ -65,6 +65,9 @@ pub struct Dataset {
     format: &'static dyn Format,
     shards: Vec<Shard>,
     options: OpenOptions,
+    /// Threads for a batch. Asking the operating system for the number of cores takes as long as a small
+    /// batch.
+    threads: usize,
     /// The number of records before each file, followed by the total. Counting may need a scan.
     starts: Once<Vec<u64>>,
 }
@@ -111,7 +114,8 @@ impl Dataset {
         }
         let format = shards.first().map(|shard| shard.reader.format());
         let format = format.ok_or_else(|| Error::invalid("no file was named"))?;
-        Ok(Dataset { format, shards, options: options.clone(), starts: Once::new() })
+        let threads = options.thread_count();
+        Ok(Dataset { format, shards, options: options.clone(), threads, starts: Once::new() })
     }
 
     /// The files' format.
@@ -185,7 +189,7 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch).
     pub fn read_batch_into(&self, indices: &[u64], batch: &mut Batch) -> Result<()> {
         batch.clear();
-        engine::append(self, indices, batch, self.options.thread_count())
+        engine::append(self, indices, batch, self.threads)
     }
 
     /// Like [`read_batch`](Dataset::read_batch), into the caller's buffer. Returns the offset of
@@ -195,7 +199,7 @@ impl Dataset {
     /// As [`read_batch`](Dataset::read_batch); [`Invalid`](ErrorKind::Invalid) if the buffer is too
     /// small, before anything is written to it.
     pub fn read_into(&self, indices: &[u64], buffer: &mut [u8]) -> Result<Vec<u64>> {
-        engine::read_into(self, indices, buffer, self.options.thread_count())
+        engine::read_into(self, indices, buffer, self.threads)
     }
 
     /// The records with these numbers, in this order: lent, not copied, if all of them lie

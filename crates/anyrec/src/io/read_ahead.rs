@@ -9,7 +9,7 @@
 use super::read_at::{RangeRead, Source};
 use crate::base::Result;
 use crate::base::memory::reserve;
-use crate::threads::fork::{Lock, generation};
+use crate::threads::fork::generation;
 use crate::threads::{caught, in_background};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,10 +27,6 @@ const MEMORY: usize = ALIGNMENT + HEADROOM + BLOCK;
 /// Number of blocks that are being read or wait to be used: few enough to stay in the processor's
 /// caches.
 const WAITING: usize = 4;
-
-/// Memory of finished scans, for the next ones: for a small file, clearing new memory takes a tenth
-/// of the time.
-static LEFT_OVER: Lock<Vec<Vec<u8>>> = Lock::new();
 
 /// The blocks of a source.
 pub(super) struct ReadAhead {
@@ -127,16 +123,6 @@ pub(super) fn begin_of(memory: &[u8]) -> usize {
     HEADROOM + memory.as_ptr().align_offset(ALIGNMENT)
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut left_over = LEFT_OVER.lock();
-        left_over.append(&mut state.spare);
-        left_over.extend(state.begun.drain(..).filter_map(|block| block?.ok()));
-        left_over.truncate(WAITING + 1);
-    }
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,8 +167,7 @@ impl Shared {
     }
 
     fn read_block(&self, number: u64) -> Result<Vec<u8>> {
-        let spare = self.state().spare.pop();
-        let mut memory = spare.or_else(|| LEFT_OVER.lock().pop()).unwrap_or_default();
+        let mut memory = self.state().spare.pop().unwrap_or_default();
         if memory.capacity() < MEMORY {
             reserve(&mut memory, MEMORY)?;
         }
