@@ -35,19 +35,23 @@ mod tasks;
 pub mod testkit;
 mod threads;
 
+#[doc(hidden)]
+pub use base::hint;
 pub use base::{
     Batch, BatchIter, Checksum, ElementType, Error, ErrorKind, FileName, Hint, Key, Label, Limits, Location,
-    Plain, Position, PositionList, Result, Tags, Value, hint, is_harmless,
+    Plain, Position, PositionList, Result, Tags, Value, is_harmless,
 };
 pub use bstr::BString;
 pub use bytes::Bytes;
 pub use dataset::{Dataset, OpenReader, RecordFile, Selection, Table, Union, create, expand, open};
-pub use engine::{BatchPool, Place, RecordSet, Records, read_batch};
+pub use engine::{BatchPool, Place, RecordSet, Records};
 pub use tasks::{
     IndexOptions, Indexed, Repair, RepairOptions, Report, Sizes, convert, index, repair, verify, verify_file,
 };
-pub use threads::fork::generation;
-pub use threads::interrupt;
+
+/// For the Python package, the command line and tests. Not part of the API that others depend on.
+#[doc(hidden)]
+pub use {engine::read_batch, threads::fork::generation, threads::interrupt};
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 use super::guarded_map::{GuardedMap, guard};
 use super::positional::PositionalFile;
 use super::publish::check_published;
-use super::read_at::{RangeRead, Source, checked, past_end};
+use super::source::{RangeRead, Source, checked, past_end};
 use crate::base::memory::reserve;
 use crate::base::{Error, ErrorKind, Result, shown};
 use crate::threads::fork::Once;
@@ -303,7 +303,9 @@ fn start_reading(_file: &File, _ranges: &[Range<u64>]) {}
 pub(super) fn copy_ranges(source: &dyn Source, data: &[u8], reads: &mut [RangeRead<'_>]) -> Result<()> {
     for read in reads {
         let range = read.offset..read.offset.saturating_add(read.buffer.len() as u64);
-        let piece = data.get(checked(source, &range)?).ok_or_else(|| past_end(source, &range))?;
+        let piece = data
+            .get(checked(source, &range)?)
+            .ok_or_else(|| past_end(source.name(), source.len(), &range))?;
         read.buffer.copy_from_slice(piece);
     }
     Ok(())

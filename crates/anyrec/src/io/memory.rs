@@ -1,6 +1,6 @@
 //! Bytes that are already in memory.
 
-use super::read_at::{RangeRead, Source, checked};
+use super::source::{RangeRead, Source, checked};
 use crate::base::Result;
 use bytes::Bytes;
 use std::ops::Range;

@@ -11,8 +11,8 @@ mod memory;
 mod positional;
 mod publish;
 mod read_ahead;
-mod read_at;
 mod safe_path;
+mod source;
 mod target;
 mod unnamed;
 #[cfg_attr(not(all(target_os = "linux", feature = "uring")), path = "no_uring.rs")]
@@ -23,7 +23,7 @@ pub use atomic_file::{AtomicFile, CompleteFile, Durability};
 pub use file::{Access, open_file};
 pub use memory::MemorySource;
 pub use publish::{FileSet, Obsolete, finish_interrupted};
-pub use read_at::{RangeRead, Source};
 pub use safe_path::{BadNames, UnpackFolder, check_name, safe_name};
+pub use source::{RangeRead, Source};
 pub use unnamed::remove_partial_files;
 pub use window::Window;

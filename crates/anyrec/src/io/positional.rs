@@ -1,7 +1,7 @@
 //! Files read with positional reads, many ranges at a time.
 
 use super::file::LocalFile;
-use super::read_at::{RangeRead, Source, checked, past_end};
+use super::source::{RangeRead, Source, checked, past_end};
 use super::uring::Rings;
 use crate::base::Result;
 use crate::base::memory::zeroed;
@@ -44,9 +44,10 @@ impl PositionalFile {
     fn read_jobs(&self, jobs: &mut [Job<'_>]) -> Result<()> {
         let outcome = self.read_together(jobs);
         outcome.map_err(|(offset, error)| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                self.check_unchanged().err().unwrap_or_else(|| past_end(self, &(offset..offset + 1)))
-            }
+            io::ErrorKind::UnexpectedEof => self
+                .check_unchanged()
+                .err()
+                .unwrap_or_else(|| past_end(self.name(), self.len(), &(offset..offset + 1))),
             _ => self.common.io_error("cannot read", error).at(offset),
         })
     }

@@ -6,7 +6,7 @@
 //! thread can read them. The scan never waits for that thread while there is anything left to read:
 //! it then reads a block itself, so that both threads together set the speed.
 
-use super::read_at::{RangeRead, Source};
+use super::source::{RangeRead, Source};
 use crate::base::Result;
 use crate::base::memory::reserve;
 use crate::threads::fork::generation;

@@ -11,7 +11,7 @@
 //! previous one in front of the next.
 
 use super::read_ahead::{BLOCK, HEADROOM, ReadAhead, begin_of};
-use super::read_at::{RangeRead, Source};
+use super::source::{RangeRead, Source};
 use crate::base::memory::reserve;
 use crate::base::verified_copy::prefetch;
 use crate::base::{Error, Result};

@@ -5,11 +5,11 @@
 //! deterministic, so repairing twice gives the same bytes, and repairing a repaired file changes
 //! nothing.
 
+use super::verify::{Report, verify_source};
 use crate::base::{Error, ErrorKind, Result};
 use crate::format::{self, Content, Mended, Notice, OpenOptions, Written};
 use crate::io::{Window, open_file};
 use crate::tasks::convert::append_scanned;
-use crate::tasks::verify::{Report, verify_source};
 use std::path::Path;
 use std::sync::Arc;
 

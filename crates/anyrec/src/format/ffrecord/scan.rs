@@ -11,6 +11,11 @@
 //!   the checksum of the sample before them decides which one to drop.
 //!
 //! Only the table and the current sample are held in memory, so a stream can be scanned too.
+//!
+//! Two routines take samples: `advance`, which handles everything, and `fill`, its one fast case: a run of
+//! intact samples, one after the other, into a batch. Without `fill`, batches of records of 200-1000 bytes
+//! took 1.18 times as long (118 against 100 ns per record). A third one, for single samples in order, made no
+//! difference beside it and was removed.
 
 use super::layout::{HEADER, Table, TableState};
 use super::read::{NEVER_FINISHED, OLD_VERSION, table_cut_short, table_mismatch};
@@ -426,10 +431,6 @@ fn cut_short(samples: Range<u64>, end: u64) -> String {
 impl Scan for FfRecordScan {
     fn next_event(&mut self) -> Result<Event<'_>> {
         self.window.skip(std::mem::take(&mut self.handed_out))?;
-        let begin = self.window.offset();
-        if let Some(length) = self.next_in_order()? {
-            return self.hand_out(begin, length);
-        }
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
@@ -487,28 +488,6 @@ impl Scan for FfRecordScan {
 }
 
 impl FfRecordScan {
-    /// The length of the next sample, if it follows directly, is intact and in memory, as nearly
-    /// all are. A fast path of [`advance`](FfRecordScan::advance).
-    fn next_in_order(&mut self) -> Result<Option<usize>> {
-        let Some(samples) = self.undisturbed() else { return Ok(None) };
-        let (begin, next) = (self.window.offset(), samples.next);
-        let Some(file_length) = self.window.length() else { return Ok(None) };
-        let end = samples.table.boundary(next + 1, samples.after, Some(file_length));
-        let Some((end, size)) = end.zip(end.and_then(|end| end.checked_sub(begin))) else { return Ok(None) };
-        if size > self.limits.record {
-            return Ok(None);
-        }
-        let verify = self.verify.then(|| samples.table.checksum(next));
-        let data = self.window.peek(usize::try_from(size).unwrap_or(usize::MAX))?;
-        let length = data.len();
-        if length as u64 != size || verify.is_some_and(|stored| stored != Some(crc32(data))) {
-            return Ok(None);
-        }
-        self.passed(1, end);
-        self.note_placed(next);
-        Ok(Some(length))
-    }
-
     /// The remaining samples, if no other event precedes the next one and it begins at the window.
     fn undisturbed(&self) -> Option<&Samples> {
         let Stage::Samples(samples) = &self.stage else { return None };

@@ -17,7 +17,9 @@ mod encryption;
 #[cfg(feature = "deflate")]
 mod flate;
 mod header;
+#[doc(hidden)]
 pub mod layout;
+#[doc(hidden)]
 pub mod legacy;
 mod legacy_write;
 mod options;

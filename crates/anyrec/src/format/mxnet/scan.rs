@@ -8,6 +8,10 @@
 //!
 //! Unescaped magics inside records are common in files of other writers (Amazon SageMaker's
 //! protobuf files). They are counted, and reported once at the end.
+//!
+//! `walk` handles every record. `whole_part` is its one fast case: a record of one part, which nearly all are.
+//! Without it, records of 200-1000 bytes took 1.4 times as long (148 against 107 ns per record). `fill` takes a
+//! run of such records at once, which saves another 1 to 9 % in batches.
 
 use super::layout::{
     self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,

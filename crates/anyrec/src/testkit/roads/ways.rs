@@ -7,7 +7,7 @@ use crate::engine::{Records, read_batch};
 use crate::format::{Event, Format, OpenOptions, Scan, scan_ahead_in_segments};
 use crate::io::{Source, Window};
 use crate::loader::{Loader, LoaderOptions, OnError, Plan, PlanOptions};
-use crate::tasks::verify::verify_in_segments;
+use crate::tasks::verify_in_segments;
 use bytes::Bytes;
 use std::sync::Arc;
 

@@ -80,7 +80,15 @@ pub trait Source: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Same as [`Source::read_ranges`].
-    fn bytes(&self, range: Range<u64>) -> Result<Bytes>;
+    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        // Within the source, so its size is no number that a file made up.
+        let size = range.end.checked_sub(range.start).filter(|_| range.end <= self.len());
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        let size = size.ok_or_else(|| past_end(self.name(), self.len(), &range))?;
+        let mut buffer = zeroed(size)?;
+        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
+        Ok(buffer.into())
+    }
 
     /// Announces that these ranges will be accessed soon. A mapped source prefetches what is not in
     /// memory yet, all at once, instead of faulting the ranges in one by one. Returns whether it
@@ -137,19 +145,19 @@ impl dyn Source {
 }
 
 /// The error for a range beyond the end of a source.
-pub(super) fn past_end(source: &dyn Source, range: &Range<u64>) -> Error {
-    Error::corrupt(format!("the file ends at byte {} but bytes up to {} are needed", source.len(), range.end))
-        .in_file(source.name())
+pub(super) fn past_end(name: &str, length: u64, range: &Range<u64>) -> Error {
+    Error::corrupt(format!("the file ends at byte {length} but bytes up to {} are needed", range.end))
+        .in_file(name)
         .at(range.start)
 }
 
 /// `range` as indices, if the source contains it.
 pub(super) fn checked(source: &dyn Source, range: &Range<u64>) -> Result<Range<usize>> {
     if range.start > range.end || range.end > source.len() {
-        return Err(past_end(source, range));
+        return Err(past_end(source.name(), source.len(), range));
     }
     match (usize::try_from(range.start), usize::try_from(range.end)) {
         (Ok(start), Ok(end)) => Ok(start..end),
-        _ => Err(past_end(source, range)),
+        _ => Err(past_end(source.name(), source.len(), range)),
     }
 }
