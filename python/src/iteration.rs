@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// 64 KiB.
 #[pyclass(frozen, module = "anyrec")]
 pub struct RecordIterator {
-    source: Handle<Source>,
+    source: Handle<Origin>,
     /// Held only briefly and without calling Python, so no thread waits for long.
     ready: Mutex<Ready>,
 }
 
-enum Source {
+enum Origin {
     /// Records are slices of the mapped file.
     Lent(Records),
     /// Records are copied into memory of their own, taken from this pool.
@@ -71,17 +71,17 @@ const KEPT: usize = 2 * STRETCH / CHUNK.0;
 /// The number of record objects used alternately.
 const TURNS: usize = 2;
 
-impl Source {
+impl Origin {
     /// The next chunks; none at the end.
     fn read(&mut self) -> Vec<Chunk> {
         let mut chunks = Vec::new();
         match self {
-            Source::Lent(records) => match records.lend(CHUNK.1, CHUNK.0) {
+            Origin::Lent(records) => match records.lend(CHUNK.1, CHUNK.0) {
                 Ok(lent) if lent.is_empty() => {}
                 Ok(lent) => chunks.push(Chunk::Lent(lent.into_iter())),
                 Err(error) => chunks.push(Chunk::Failed(error)),
             },
-            Source::Copied(records, buffers) => {
+            Origin::Copied(records, buffers) => {
                 let mut size = 0;
                 while size < STRETCH {
                     let mut batch = buffers.take();
@@ -162,15 +162,15 @@ fn place(offsets: &[u64], index: usize) -> Option<Range<usize>> {
 impl RecordIterator {
     /// Copies records into memory of their own.
     pub fn copying(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Copied(dataset.iter(), BatchPool::new(KEPT)))
+        Self::over(Origin::Copied(dataset.iter(), BatchPool::new(KEPT)))
     }
 
     /// Lends records from mapped files.
     pub fn lending(dataset: Arc<anyrec::Dataset>) -> Self {
-        Self::over(Source::Lent(dataset.iter()))
+        Self::over(Origin::Lent(dataset.iter()))
     }
 
-    fn over(source: Source) -> Self {
+    fn over(source: Origin) -> Self {
         RecordIterator { source: Handle::reader("the iteration", source), ready: Mutex::default() }
     }
 

@@ -5,7 +5,7 @@ use crate::options::{choice, pairs, unknown};
 use crate::sequences::Many;
 use anyrec_image::Images;
 use anyrec_image::{
-    Crop, Element, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, Step,
+    Crop, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, SampleType, Step,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,10 +32,10 @@ pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
             }
             "dtype" => {
                 form.element = match value.extract::<String>()?.as_str() {
-                    "uint8" => Element::U8,
-                    "float16" => Element::F16,
-                    "bfloat16" => Element::Bf16,
-                    "float32" => Element::F32,
+                    "uint8" => SampleType::U8,
+                    "float16" => SampleType::F16,
+                    "bfloat16" => SampleType::Bf16,
+                    "float32" => SampleType::F32,
                     other => return Err(choice("dtype", other, "uint8, float16, bfloat16 or float32")),
                 };
             }

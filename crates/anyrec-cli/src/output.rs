@@ -56,6 +56,11 @@ impl Out {
         self.line(line)
     }
 
+    /// Writes what is buffered.
+    pub fn flush(&mut self) -> Result<()> {
+        self.0.as_mut().map_or(Ok(()), |out| Ok(out.flush()?))
+    }
+
     /// Flushes the buffer.
     pub fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), |mut out| Ok(out.flush()?))

@@ -49,7 +49,7 @@ pub fn encode_jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>> {
         Channels::Rgba => J_COLOR_SPACE::JCS_EXT_RGBX,
     };
     let (width, height) = (picture.width(), picture.height());
-    let source = jpeg::Source { width, height, space, samples };
+    let source = jpeg::Input { width, height, space, samples };
     jpeg::encode(source, quality, |_| {})
 }
 

@@ -22,7 +22,7 @@ use anyrec::loader::{Decode, Sample};
 /// # writer.finish()?;
 /// # use anyrec_image::{Channels, Picture, Samples, encode_png};
 /// use anyrec::loader::{Loader, LoaderOptions, Plan, PlanOptions};
-/// use anyrec_image::{Element, Form, Images, Recipe, Step};
+/// use anyrec_image::{SampleType, Form, Images, Recipe, Step};
 /// use std::sync::Arc;
 ///
 /// let dataset = Arc::new(anyrec::open(&path)?);
@@ -31,7 +31,7 @@ use anyrec::loader::{Decode, Sample};
 /// let plan = Plan::new(dataset.len()?, &plan)?;
 ///
 /// let mut form = Form::new((2, 2));
-/// form.element = Element::U8;
+/// form.element = SampleType::U8;
 /// let recipe = Recipe::new(vec![Step::RandomCrop((2, 2).into())], form)?;
 /// let mut options = LoaderOptions::default();
 /// options.decode = Some(Arc::new(Images::new(recipe, None)));

@@ -56,7 +56,9 @@ pub use images::Images;
 pub use jpeg::compare::compare_huffman_decoders;
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture, Samples};
-pub use recipe::{Crop, Element, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, Step};
+pub use recipe::{
+    Crop, Extent, Form, Jitter, Law, Layout, Normalise, Random, Range, Recipe, SampleType, Step,
+};
 pub use resize::{Filter, centre_crop, crop, resize, resize_shorter_edge};
 pub use sniff::{ImageFormat, Kind, Size, sniff};
 

@@ -115,6 +115,8 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
             out.line(format!("       and {} more", term::plural(report.unlisted_damage, "place")))?;
         }
     }
+    // Before what goes to stderr, which is not buffered.
+    out.flush()?;
     tell_notices(name, &report.notices);
     if report.records > 0 && !report.damage.is_empty() && name != super::STDIN {
         let kept = term::plural(report.records, "record");

@@ -2,7 +2,7 @@
 //! bytes to the same pixels, with the same warnings in the same order and the same error, and must
 //! leave libjpeg at the same byte.
 
-use super::{Header, Jpeg, Part, Pixels, Region};
+use super::{Cutout, Header, Jpeg, Pixels, Region};
 use crate::decode::DecodeOptions;
 use std::ffi::c_int;
 use std::fmt;
@@ -36,7 +36,7 @@ pub fn compare_huffman_decoders(bytes: &[u8], view: u32) -> Result<(), String> {
 /// The result of decoding.
 struct Outcome {
     /// The part that was decoded, or the error message.
-    result: Result<Part, String>,
+    result: Result<Cutout, String>,
     pixels: Vec<u8>,
     /// Codes of libjpeg's warnings.
     warnings: Vec<c_int>,

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 /// Rows to encode.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct Input<'a> {
     pub width: u32,
     pub height: u32,
     /// The pixel format of `samples`: gray (one byte per pixel), RGB (three), or RGBX or CMYK
@@ -26,11 +26,11 @@ pub(crate) struct Source<'a> {
 /// [`Invalid`](anyrec::ErrorKind::Invalid) if the samples do not match the size, or if libjpeg
 /// refuses the image.
 pub(crate) fn encode(
-    source: Source<'_>,
+    source: Input<'_>,
     quality: u8,
     adjust: impl FnOnce(&mut jpeg_compress_struct),
 ) -> Result<Vec<u8>> {
-    let Source { width, height, space, samples } = source;
+    let Input { width, height, space, samples } = source;
     let count: u8 = match space {
         JCS_GRAYSCALE => 1,
         JCS_EXT_RGB => 3,

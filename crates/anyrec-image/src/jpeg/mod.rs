@@ -30,7 +30,7 @@ mod errors;
 mod inks;
 pub(super) mod markers;
 
-pub(super) use encode::{Source, encode};
+pub(super) use encode::{Input, encode};
 
 use super::decode::{DecodeLimits, DecodeOptions, corrupt, too_few_bytes};
 use super::orientation::Orientation;
@@ -66,7 +66,7 @@ pub(crate) struct Region {
 
 /// The decoded rectangle, in pixels of the scaled image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Cutout {
     pub left: u32,
     pub top: u32,
     pub width: u32,
@@ -184,7 +184,7 @@ impl<'a> Jpeg<'a> {
         eighths: u32,
         pixels: Pixels,
         out: &mut Vec<u8>,
-    ) -> Result<Part> {
+    ) -> Result<Cutout> {
         self.decode_once(region, eighths, pixels, out)
     }
 
@@ -195,7 +195,7 @@ impl<'a> Jpeg<'a> {
         eighths: u32,
         pixels: Pixels,
         out: &mut Vec<u8>,
-    ) -> Result<Part> {
+    ) -> Result<Cutout> {
         out.clear();
         let wanted = scaled(region, self.header.size, eighths)?;
         let inks = self.header.components == 4;
@@ -208,7 +208,7 @@ impl<'a> Jpeg<'a> {
         let count = if inks { 4 } else { pixels.count() };
         let limits = &self.limits;
         let check =
-            |part: Part| limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8);
+            |part: Cutout| limits.check(FORMAT, Size { width: part.width, height: part.height }, count, 8);
         check(wanted)?;
         let part = self.decompressor.start(wanted, eighths, space, self.faster)?;
         check(part)?;
@@ -221,7 +221,7 @@ impl<'a> Jpeg<'a> {
 }
 
 /// A region in pixels of the scaled image, rounded outwards to whole pixels.
-fn scaled(region: Region, size: Size, eighths: u32) -> Result<Part> {
+fn scaled(region: Region, size: Size, eighths: u32) -> Result<Cutout> {
     if !matches!(eighths, 1 | 2 | 4 | 8) {
         return Err(Error::invalid("eighths of a jpeg's size").expected_found("1, 2, 4 or 8", eighths));
     }
@@ -238,7 +238,7 @@ fn scaled(region: Region, size: Size, eighths: u32) -> Result<Part> {
     let down = |at: u32| at * eighths / 8;
     let up = |at: u32| (at * eighths).div_ceil(8);
     let (left, top) = (down(left), down(top));
-    Ok(Part { left, top, width: up(right) - left, height: up(bottom) - top })
+    Ok(Cutout { left, top, width: up(right) - left, height: up(bottom) - top })
 }
 
 /// libjpeg's decompression object and the error manager it points to, at a fixed address.
@@ -321,7 +321,7 @@ impl Decompressor {
 
     /// Starts decoding at a scale. A file with several scans is read completely. Returns the part
     /// that the following rows cover: `wanted`, with a few extra columns if necessary.
-    fn start(&mut self, wanted: Part, eighths: u32, space: J_COLOR_SPACE, faster: bool) -> Result<Part> {
+    fn start(&mut self, wanted: Cutout, eighths: u32, space: J_COLOR_SPACE, faster: bool) -> Result<Cutout> {
         let info = self.info_mut();
         info.scale_num = eighths;
         info.scale_denom = 8;
@@ -335,7 +335,7 @@ impl Decompressor {
         }
         let info = self.info();
         let (width, subsampled) = (info.output_width, info.max_h_samp_factor > 1);
-        let Part { mut left, mut top, .. } = wanted;
+        let Cutout { mut left, mut top, .. } = wanted;
         let mut right = left + wanted.width;
         if self.is_smoothed() {
             // Smoothing treats the border of a crop as that of the image, with effects blocks away from it.
@@ -355,7 +355,7 @@ impl Decompressor {
                 }
             }
         })?;
-        Ok(Part { left, top, width: cropped, height: wanted.top + wanted.height - top })
+        Ok(Cutout { left, top, width: cropped, height: wanted.top + wanted.height - top })
     }
 
     /// Hands most of libjpeg's work to `huffman.c`, where possible.
@@ -389,7 +389,7 @@ impl Decompressor {
     }
 
     /// Reads the rows of `part`, `count` bytes per pixel, into the empty `out`.
-    fn read_rows(&mut self, part: Part, count: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn read_rows(&mut self, part: Cutout, count: usize, out: &mut Vec<u8>) -> Result<()> {
         /// libjpeg returns at most as many rows at a time as a unit of samples has.
         const AT_A_TIME: u32 = 4;
         let row_length = part.width as usize * count;

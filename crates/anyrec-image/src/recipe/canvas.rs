@@ -9,7 +9,7 @@
 use super::random::Random;
 use super::step::{Crop, Extent, Law, Range};
 use crate::decode::{self, DecodeOptions};
-use crate::jpeg::{Jpeg, Part, Pixels, Region};
+use crate::jpeg::{Cutout, Jpeg, Pixels, Region};
 use crate::memory::reserve;
 use crate::resize::{Filter, algorithm, failure, resize};
 use crate::{Channels, Color, Orientation, Picture, Samples};
@@ -29,7 +29,7 @@ pub(super) struct Workshop {
 }
 
 /// Where the pixels of the pending operations come from.
-enum Source<'a> {
+enum Input<'a> {
     Jpeg(Jpeg<'a>, Pixels),
     /// Pixels in the workshop's `decoded`.
     Decoded(Extent),
@@ -67,7 +67,7 @@ impl View {
 
 /// An image being processed.
 pub(super) struct Canvas<'a, 'w> {
-    source: Source<'a>,
+    source: Input<'a>,
     view: View,
     workshop: &'w mut Workshop,
     limits: decode::DecodeLimits,
@@ -91,13 +91,13 @@ impl<'a, 'w> Canvas<'a, 'w> {
             if !options.exif_orientation || header.orientation == Orientation::Upright {
                 let view = View::whole((header.size.width, header.size.height));
                 let pixels = if options.color == Color::Gray { Pixels::Gray } else { Pixels::Rgbx };
-                return Ok(Canvas { source: Source::Jpeg(jpeg, pixels), view, workshop, limits });
+                return Ok(Canvas { source: Input::Jpeg(jpeg, pixels), view, workshop, limits });
             }
         }
         let picture = decode::decode(bytes, options)?.into_8bit().into_rgba();
         let size = (picture.width(), picture.height());
         workshop.decoded = bytes_of(picture)?;
-        Ok(Canvas { source: Source::Decoded(size), view: View::whole(size), workshop, limits })
+        Ok(Canvas { source: Input::Decoded(size), view: View::whole(size), workshop, limits })
     }
 
     /// Width and height.
@@ -176,7 +176,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
             let pixels = Samples::Eight(std::mem::take(&mut self.workshop.decoded));
             let picture = Picture::new(width, height, Channels::Rgba, pixels)?;
             self.workshop.decoded = bytes_of(resize(&picture, to.0, to.1, filter)?)?;
-            self.source = Source::Decoded(to);
+            self.source = Input::Decoded(to);
             self.view = View { mirrored: self.view.mirrored, ..View::whole(to) };
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
     /// Applies the pending operations to the pixels; only mirroring stays pending.
     pub fn settle(&mut self) -> Result<()> {
         let View { area, clip, size, filter, mirrored } = self.view;
-        if let (Source::Decoded(whole), None) = (&self.source, filter)
+        if let (Input::Decoded(whole), None) = (&self.source, filter)
             && area == Area::whole(*whole)
         {
             return Ok(());
@@ -211,9 +211,9 @@ impl<'a, 'w> Canvas<'a, 'w> {
         };
         let region = rounded_out(wanted);
         // Where `decoded` lies, in pixels of a source `scale` times as large.
-        let (part, scale) = match std::mem::replace(&mut self.source, Source::Decoded((0, 0))) {
-            Source::Decoded(whole) => (Part { left: 0, top: 0, width: whole.0, height: whole.1 }, 1.0),
-            Source::Jpeg(jpeg, pixels) => {
+        let (part, scale) = match std::mem::replace(&mut self.source, Input::Decoded((0, 0))) {
+            Input::Decoded(whole) => (Cutout { left: 0, top: 0, width: whole.0, height: whole.1 }, 1.0),
+            Input::Jpeg(jpeg, pixels) => {
                 let eighths = eighths(area, size, filter);
                 let gray = matches!(pixels, Pixels::Gray);
                 let part = jpeg.decode_region(region, eighths, pixels, &mut self.workshop.decoded)?;
@@ -236,13 +236,13 @@ impl<'a, 'w> Canvas<'a, 'w> {
             Some(filter) => self.convolve(part, clip, area, size, filter)?,
         }
         std::mem::swap(&mut self.workshop.decoded, &mut self.workshop.spare);
-        self.source = Source::Decoded(size);
+        self.source = Input::Decoded(size);
         self.view = View { mirrored, ..View::whole(size) };
         Ok(())
     }
 
     /// Crops the decoded pixels.
-    fn cut(&mut self, part: Part, wanted: Region) {
+    fn cut(&mut self, part: Cutout, wanted: Region) {
         let Workshop { decoded, spare, .. } = &mut *self.workshop;
         let row = part.width as usize * PIXEL;
         let columns = wanted.left as usize * PIXEL..(wanted.left as usize + wanted.width as usize) * PIXEL;
@@ -253,7 +253,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
     }
 
     /// Resizes the decoded pixels; nothing outside `clip` contributes.
-    fn convolve(&mut self, part: Part, clip: Region, area: Area, to: Extent, filter: Filter) -> Result<()> {
+    fn convolve(&mut self, part: Cutout, clip: Region, area: Area, to: Extent, filter: Filter) -> Result<()> {
         let Workshop { decoded, spare, resizer } = &mut *self.workshop;
         let source = ImageRef::new(part.width, part.height, decoded, PixelType::U8x4).map_err(failure)?;
         let source =
@@ -300,7 +300,7 @@ impl<'a, 'w> Canvas<'a, 'w> {
         spare.clear();
         make(decoded.as_chunks().0, size, spare);
         std::mem::swap(decoded, spare);
-        self.source = Source::Decoded(to);
+        self.source = Input::Decoded(to);
         self.view = View::whole(to);
         Ok(())
     }
@@ -428,7 +428,7 @@ fn rounded_out(area: Area) -> Region {
 }
 
 /// The intersection of a rectangle with a decoded part (which begins at 0, 0).
-fn within(region: Region, part: Part) -> Region {
+fn within(region: Region, part: Cutout) -> Region {
     let left = region.left.min(part.width - 1);
     let top = region.top.min(part.height - 1);
     Region {

@@ -9,7 +9,7 @@ mod output;
 mod random;
 mod step;
 
-pub use output::{Element, Layout};
+pub use output::{Layout, SampleType};
 pub use random::Random;
 pub use step::{Crop, Extent, Jitter, Law, Range, Step};
 
@@ -42,7 +42,7 @@ pub struct Form {
     /// The order of the values.
     pub layout: Layout,
     /// The type of the values.
-    pub element: Element,
+    pub element: SampleType,
     /// How values are normalised. Without it, floats are 0 to 255.
     pub normalise: Option<Normalise>,
     /// Whether to apply the EXIF orientation first. Default false.
@@ -58,7 +58,7 @@ impl Form {
             size,
             channels: 3,
             layout: Layout::Planes,
-            element: Element::F32,
+            element: SampleType::F32,
             normalise: None,
             exif_orientation: false,
             lenient: false,
@@ -124,7 +124,7 @@ impl Recipe {
             return Err(Error::invalid("size of a sample")
                 .expected_found("at most 1 GiB", format!("{width}x{height}")));
         }
-        if form.element == Element::U8 && form.normalise.is_some() {
+        if form.element == SampleType::U8 && form.normalise.is_some() {
             return Err(Error::invalid("normalised samples must be floats, not uint8"));
         }
         let scale = match &form.normalise {

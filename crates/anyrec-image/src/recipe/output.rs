@@ -16,7 +16,7 @@ pub enum Layout {
 
 /// The type of a sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Element {
+pub enum SampleType {
     /// Unsigned bytes, 0 to 255.
     U8,
     /// IEEE 754 16-bit floats.
@@ -28,13 +28,13 @@ pub enum Element {
     F32,
 }
 
-impl Element {
+impl SampleType {
     /// Bytes per value.
     pub fn size(self) -> usize {
         match self {
-            Element::U8 => 1,
-            Element::F16 | Element::Bf16 => 2,
-            Element::F32 => 4,
+            SampleType::U8 => 1,
+            SampleType::F16 | SampleType::Bf16 => 2,
+            SampleType::F32 => 4,
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) struct Target<'a> {
     pub mirrored: bool,
     pub channels: usize,
     pub layout: Layout,
-    pub element: Element,
+    pub element: SampleType,
     pub scale: &'a Scale,
 }
 
@@ -83,7 +83,7 @@ impl Target<'_> {
                 let mut floats = vec![0f32; width];
                 for ((channel, into), scale) in into.chunks_exact_mut(plane.max(1)).enumerate().zip(scale) {
                     for (row, into) in rows.clone().zip(into.chunks_exact_mut(row_bytes.max(1))) {
-                        if element == Element::U8 {
+                        if element == SampleType::U8 {
                             for (pixel, into) in row.iter().zip(into.iter_mut()) {
                                 *into = value(pixel, channel);
                             }
@@ -111,7 +111,7 @@ impl Target<'_> {
                     if mirrored {
                         row_of.reverse();
                     }
-                    if element == Element::U8 {
+                    if element == SampleType::U8 {
                         for (pixel, into) in row_of.iter().zip(into.chunks_exact_mut(channels)) {
                             into.iter_mut().zip(pixel).for_each(|(into, value)| *into = *value);
                         }
@@ -141,22 +141,22 @@ fn value(pixel: &[u8; PIXEL], channel: usize) -> u8 {
 
 /// Converts floats to a type, in native byte order.
 #[inline(always)]
-fn store(floats: &[f32], element: Element, into: &mut [u8]) {
+fn store(floats: &[f32], element: SampleType, into: &mut [u8]) {
     match element {
-        Element::U8 => {}
-        Element::F32 => {
+        SampleType::U8 => {}
+        SampleType::F32 => {
             for (float, into) in floats.iter().zip(into.as_chunks_mut::<4>().0) {
                 *into = float.to_ne_bytes();
             }
         }
-        Element::F16 => {
+        SampleType::F16 => {
             let mut row = vec![f16::ZERO; floats.len()];
             row.convert_from_f32_slice(floats);
             for (number, into) in row.iter().zip(into.as_chunks_mut::<2>().0) {
                 *into = number.to_ne_bytes();
             }
         }
-        Element::Bf16 => {
+        SampleType::Bf16 => {
             for (float, into) in floats.iter().zip(into.as_chunks_mut::<2>().0) {
                 *into = to_bf16(*float).to_ne_bytes();
             }

@@ -19,7 +19,7 @@ fn waves(width: u32, height: u32) -> Picture {
 
 fn bytes_form(size: Extent) -> Form {
     let mut form = Form::new(size);
-    (form.layout, form.element) = (Layout::Pixels, Element::U8);
+    (form.layout, form.element) = (Layout::Pixels, SampleType::U8);
     form
 }
 

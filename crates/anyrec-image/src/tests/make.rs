@@ -88,7 +88,7 @@ pub fn jpeg(picture: &Picture, coding: Coding) -> Vec<u8> {
         _ => JCS_CMYK,
     };
     let (width, height) = (picture.width(), picture.height());
-    let source = jpeg::Source { width, height, space, samples: eight(picture) };
+    let source = jpeg::Input { width, height, space, samples: eight(picture) };
     // SAFETY: libjpeg's own setters, called when they are allowed; there is a component, and as
     // many scans as declared.
     jpeg::encode(source, 95, |info| unsafe {

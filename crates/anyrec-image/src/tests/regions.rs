@@ -1,7 +1,7 @@
 //! Parts and scaled-down versions of JPEGs: their pixels must equal those of a whole decode.
 
 use super::golden::jpegs_of_others;
-use super::jpeg::{Jpeg, Part, Pixels, Region};
+use super::jpeg::{Cutout, Jpeg, Pixels, Region};
 use super::make::*;
 use super::*;
 use anyrec::ErrorKind;
@@ -9,8 +9,8 @@ use anyrec::ErrorKind;
 const SCALES: [u32; 4] = [1, 2, 4, 8];
 const ALL_PIXELS: [Pixels; 3] = [Pixels::Gray, Pixels::Rgb, Pixels::Rgbx];
 
-/// Part and pixels of a region.
-fn decoded(bytes: &[u8], region: Region, eighths: u32, pixels: Pixels) -> (Part, Vec<u8>) {
+/// Cutout and pixels of a region.
+fn decoded(bytes: &[u8], region: Region, eighths: u32, pixels: Pixels) -> (Cutout, Vec<u8>) {
     // Old contents, which must not remain.
     let mut out = vec![0xA5; 1000];
     let jpeg = Jpeg::open(bytes, &DecodeOptions::default()).unwrap();
@@ -19,20 +19,20 @@ fn decoded(bytes: &[u8], region: Region, eighths: u32, pixels: Pixels) -> (Part,
     (part, out)
 }
 
-fn whole(bytes: &[u8], eighths: u32, pixels: Pixels) -> (Part, Vec<u8>) {
+fn whole(bytes: &[u8], eighths: u32, pixels: Pixels) -> (Cutout, Vec<u8>) {
     let region = Jpeg::open(bytes, &DecodeOptions::default()).unwrap().whole();
     decoded(bytes, region, eighths, pixels)
 }
 
 /// Checks that the pixels of a region are those of the whole image.
-fn check(bytes: &[u8], (all, reference): &(Part, Vec<u8>), region: Region, eighths: u32, pixels: Pixels) {
+fn check(bytes: &[u8], (all, reference): &(Cutout, Vec<u8>), region: Region, eighths: u32, pixels: Pixels) {
     let (part, out) = decoded(bytes, region, eighths, pixels);
     let count = pixels.count();
     let down = |at: u32| (at * eighths / 8) as usize;
     let up = |at: u32| (at * eighths).div_ceil(8) as usize;
     let (left, right) = (down(region.left), up(region.left + region.width));
     let (top, bottom) = (down(region.top), up(region.top + region.height));
-    let row = |pixels: &[u8], part: &Part, y: usize| -> Vec<u8> {
+    let row = |pixels: &[u8], part: &Cutout, y: usize| -> Vec<u8> {
         let at = (y - part.top as usize) * part.width as usize + left - part.left as usize;
         pixels[at * count..][..(right - left) * count].to_vec()
     };
@@ -80,7 +80,7 @@ fn regions_have_the_pixels_of_a_whole_decode() {
         for pixels in ALL_PIXELS {
             for eighths in SCALES {
                 let reference = whole(&bytes, eighths, pixels);
-                let all = Part {
+                let all = Cutout {
                     left: 0,
                     top: 0,
                     width: (width * eighths).div_ceil(8),

@@ -42,7 +42,7 @@ pub(crate) struct Ordered<T> {
     // joined.
     current: Option<Receiver<Message<T>>>,
     parts: Option<Receiver<Receiver<Message<T>>>>,
-    _threads: Vec<Thread>,
+    threads: Vec<Thread>,
     process: u32,
 }
 
@@ -75,8 +75,8 @@ impl<T: Send + 'static> Ordered<T> {
             }
         }
         let ordered =
-            Ordered { current: None, parts: Some(receiver), _threads: started, process: generation() };
-        (!ordered._threads.is_empty()).then_some(ordered)
+            Ordered { current: None, parts: Some(receiver), threads: started, process: generation() };
+        (!ordered.threads.is_empty()).then_some(ordered)
     }
 
     /// Waits for the next item, in order.
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_in_the_order_of_their_parts_for_any_number_of_threads() {
+    fn items_come_in_the_order_of_their_parts_for_any_number_ofthreads() {
         for threads in [1, 2, 5] {
             let mut ordered = Ordered::start("test", threads, 20, |part, emit| {
                 (0..part % 7).take_while(|&item| emit((part, item))).for_each(drop);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_it_early_ends_the_threads() {
+    fn dropping_it_early_ends_thethreads() {
         let ordered = Ordered::start("test", 3, usize::MAX, |part, emit| {
             while emit(part) {}
             Ok(())

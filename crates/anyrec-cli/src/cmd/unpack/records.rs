@@ -44,7 +44,7 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
     let mut done = 0;
     for (path, input) in inputs {
         let length = input.length().unwrap_or(0);
-        let source = Source::of(path, &input, options, named.is_none())?;
+        let source = Prepared::of(path, &input, options, named.is_none())?;
         records.add(source, input, named.as_ref(), options, &|offset| progress.at(done + offset))?;
         done += length;
     }
@@ -52,7 +52,7 @@ pub fn unpack(command: &Unpack, files: &[PathBuf], options: &OpenOptions, target
 }
 
 /// What is known about a file before its records are read.
-struct Source {
+struct Prepared {
     reader: Option<Arc<dyn RecordReader>>,
     format: &'static dyn Format,
     item: Option<Item>,
@@ -60,7 +60,7 @@ struct Source {
     faces: Option<Faces>,
 }
 
-impl Source {
+impl Prepared {
     fn of(path: &Path, input: &RecordFile, options: &OpenOptions, look_for_labels: bool) -> Result<Self> {
         let reader = input.reader_for_tags(options)?;
         let faces = match input.source() {
@@ -84,7 +84,7 @@ impl Source {
         if let (Some(labels), Some(reader)) = (&labels, reader.as_ref().filter(|_| !options.skip_damage)) {
             labels.check_count(reader.count()?)?;
         }
-        Ok(Source { reader, format: input.format(), item, labels, faces })
+        Ok(Prepared { reader, format: input.format(), item, labels, faces })
     }
 }
 
@@ -102,7 +102,7 @@ struct Records<'a> {
 impl Records<'_> {
     fn add(
         &mut self,
-        mut source: Source,
+        mut source: Prepared,
         input: RecordFile,
         named: Option<&Labels>,
         options: &OpenOptions,
@@ -163,7 +163,13 @@ impl Records<'_> {
     }
 
     /// Writes one record.
-    fn put(&mut self, source: &mut Source, record: &[u8], tags: &Tags, labelled: bool) -> anyrec::Result<()> {
+    fn put(
+        &mut self,
+        source: &mut Prepared,
+        record: &[u8],
+        tags: &Tags,
+        labelled: bool,
+    ) -> anyrec::Result<()> {
         let payload = record.get(tags.header_length..).unwrap_or(record);
         let mut key = tags.key.clone();
         if let Some(faces) = &mut source.faces {

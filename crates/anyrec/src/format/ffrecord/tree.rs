@@ -189,8 +189,8 @@ impl Tree {
     }
 
     /// Everything below a folder, each folder before its contents.
-    pub(super) fn walk(&self, folder: FolderId) -> Walk<'_> {
-        Walk { tree: self, open: vec![(folder, 0)], path: BString::default(), lengths: vec![0] }
+    pub(super) fn walk(&self, folder: FolderId) -> TreeIter<'_> {
+        TreeIter { tree: self, open: vec![(folder, 0)], path: BString::default(), lengths: vec![0] }
     }
 
     fn name_bytes(&self, NameId { begin, end }: NameId) -> &BStr {
@@ -200,7 +200,7 @@ impl Tree {
 
 /// A walk through a tree, see [`Tree::walk`].
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct TreeIter<'a> {
     tree: &'a Tree,
     /// The folders on the current path, and the next entry of each.
     open: Vec<(FolderId, usize)>,
@@ -209,7 +209,7 @@ pub(super) struct Walk<'a> {
     lengths: Vec<usize>,
 }
 
-impl Walk<'_> {
+impl TreeIter<'_> {
     /// The next entry with its path, names separated by `/`.
     pub(super) fn next_entry(&mut self) -> Option<(&BStr, Node)> {
         loop {

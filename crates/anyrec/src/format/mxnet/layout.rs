@@ -12,10 +12,10 @@
 //! dropped, and the reader puts them back between the parts. A payload therefore never contains an
 //! aligned magic, and a reader that lost its position can search for the next one.
 //!
-//! [`Walk`] is the only code that follows the parts of a record. It is as lenient as the original
+//! [`RecordParser`] is the only code that follows the parts of a record. It is as lenient as the original
 //! reader: whatever that reader accepts is a record here, with an [`Oddity`] for each broken rule.
 //! What the original rejects is a [`Fault`]. Where an index file or the caller states that a record
-//! begins ([`Walk::where_a_record_begins`]), a middle or last part is a fault too: otherwise the
+//! begins ([`RecordParser::where_a_record_begins`]), a middle or last part is a fault too: otherwise the
 //! tail of a record would be returned as a complete one.
 
 use crate::base::memory::reserve;
@@ -298,7 +298,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The outcome of one step of a [`Walk`].
+/// The outcome of one step of a [`RecordParser`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// That many bytes from the record's beginning are needed to continue.
@@ -311,13 +311,13 @@ pub enum Progress {
 
 /// Follows the parts of one record.
 #[derive(Debug, Clone, Default)]
-pub struct Walk {
+pub struct RecordParser {
     outline: Outline,
     /// The first part must be one that can begin a record.
     strict: bool,
 }
 
-impl Walk {
+impl RecordParser {
     /// Starts a walk at the beginning of a record.
     pub fn new() -> Self {
         Self::default()
@@ -325,7 +325,7 @@ impl Walk {
 
     /// Starts a walk at an offset where, according to an index file or the caller, a record begins.
     pub fn where_a_record_begins() -> Self {
-        Walk { strict: true, ..Self::default() }
+        RecordParser { strict: true, ..Self::default() }
     }
 
     /// Advances as far as `ahead` allows. `ahead` always begins at the record's first byte and only
@@ -372,7 +372,7 @@ impl Walk {
         }
     }
 
-    /// Same as [`advance`](Walk::advance), with all the data available.
+    /// Same as [`advance`](RecordParser::advance), with all the data available.
     pub fn finish(mut self, all: &[u8]) -> Result<Outline, Fault> {
         match self.advance(all, Some(all.len() as u64)) {
             Progress::Complete(outline) => Ok(outline),
@@ -556,7 +556,7 @@ mod tests {
         for count in 0..4 {
             let record = MAGIC_BYTES.repeat(count);
             let bytes = written(&record);
-            let outline = Walk::new().finish(&bytes).unwrap();
+            let outline = RecordParser::new().finish(&bytes).unwrap();
             assert_eq!(outline.span, bytes.len() as u64);
             assert_eq!(outline.parts, count as u64 + 1);
             assert_eq!(join(&bytes, &outline).unwrap(), record);
@@ -567,7 +567,7 @@ mod tests {
     fn a_record_ends_with_its_last_part_whatever_follows() {
         let record = [b"abcd", &MAGIC_BYTES[..], b"e"].concat();
         let bytes = [written(&record), written(b"next"), written(&record)].concat();
-        let outline = Walk::new().finish(&bytes).unwrap();
+        let outline = RecordParser::new().finish(&bytes).unwrap();
         assert_eq!(outline.span, written(&record).len() as u64);
         assert_eq!(join(&bytes, &outline).unwrap(), record);
     }
@@ -575,7 +575,7 @@ mod tests {
     #[test]
     fn a_walk_asks_for_what_it_needs_and_no_more() {
         let bytes = written(&[b"abcd", &MAGIC_BYTES[..], b"e"].concat());
-        let mut walk = Walk::new();
+        let mut walk = RecordParser::new();
         let mut have = 0;
         let outline = loop {
             match walk.advance(&bytes[..have], None) {
@@ -590,7 +590,8 @@ mod tests {
 
     #[test]
     fn a_length_past_the_end_is_a_fault_at_the_part() {
-        let fault = Walk::new().finish(&[&MAGIC_BYTES[..], &[10, 0, 0, 0], b"abc"].concat()).unwrap_err();
+        let fault =
+            RecordParser::new().finish(&[&MAGIC_BYTES[..], &[10, 0, 0, 0], b"abc"].concat()).unwrap_err();
         assert_eq!(fault.place, 0);
         assert_eq!(fault.to_string(), "part length 10 (12 bytes with padding) exceeds the 3 bytes left");
     }

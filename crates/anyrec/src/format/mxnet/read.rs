@@ -26,7 +26,7 @@
 use super::image_header::{ImageHeader, LabelWidth};
 use super::image_survey::Survey;
 use super::index_file::{Index, LOST_OFFSET, show};
-use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, Walk};
+use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, RecordParser};
 use super::scan::{RecordScan, Step};
 use super::{FORMAT, companions};
 use crate::base::verified_copy::prefetch;
@@ -456,8 +456,8 @@ impl Reader {
         authority: Authority,
     ) -> Result<Cow<'a, [u8]>> {
         let walk = match authority {
-            Authority::Scan => Walk::new(),
-            Authority::IndexFile | Authority::Caller => Walk::where_a_record_begins(),
+            Authority::Scan => RecordParser::new(),
+            Authority::IndexFile | Authority::Caller => RecordParser::where_a_record_begins(),
         };
         let outline = match walk.finish(frame) {
             Ok(outline) => outline,

@@ -14,7 +14,7 @@
 //! run of such records at once, which saves another 1 to 9 % in batches.
 
 use super::layout::{
-    self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, Walk,
+    self, ALIGNMENT, Fault, FaultKind, Oddity, Outline, PartHeader, PartKind, Progress, RecordParser,
 };
 use crate::base::{Batch, Error, Limits, Position, Result};
 use crate::format::{Damage, Event, Integrity, Notice, OpenOptions, Scan, ScannedRecord};
@@ -138,8 +138,8 @@ impl RecordScan {
         let begin = self.window.offset();
         let mut left = self.window.remaining();
         let mut walk = match std::mem::take(&mut self.strict) && self.records == 0 {
-            true => Walk::where_a_record_begins(),
-            false => Walk::new(),
+            true => RecordParser::where_a_record_begins(),
+            false => RecordParser::new(),
         };
         let mut want = PartHeader::SIZE;
         loop {

@@ -78,7 +78,7 @@ fn every_opcode_outside_the_list_is_refused() {
             [b"\x80\x04\x8c\x02os\x8c\x06system(\x8c\x02id", &[code][..], b"00000000\n00000\n."].concat();
         let reason = refused(&pickle);
         assert!(
-            reason.contains("opcode ") && reason.contains("has no place in a tree"),
+            reason.contains("opcode ") && reason.contains("is not allowed in a tree"),
             "{code:#x}: {reason}"
         );
     }
