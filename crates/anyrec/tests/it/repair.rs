@@ -132,7 +132,7 @@ fn a_packed_folder_that_lost_a_file_opens_again_once_its_tree_is_rebuilt() {
 
     let plain = folder.path().join("plain.ffr");
     let repair = anyrec::repair(&damaged, &plain, &RepairOptions::default(), &mut |_| {}).unwrap();
-    assert!(repair.written.notices.iter().any(|notice| notice.message.contains("rebuild_tree")));
+    assert!(repair.written.notices.iter().any(|notice| notice.hint == Some(anyrec::Hint::RewriteTree)));
     let error = open(&plain).unwrap_err();
     assert!(error.hint().unwrap().to_string().contains("rebuild_tree"), "{error:#}");
 
