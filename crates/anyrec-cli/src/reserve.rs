@@ -12,7 +12,7 @@ const RESERVE: Layout = match Layout::from_size_align(2 << 20, 16) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u8>(),
 };
-const SMALL: usize = 128 << 10;
+const SMALL: usize = 512 << 10;
 
 #[global_allocator]
 static ALLOCATOR: WithReserve = WithReserve(AtomicPtr::new(std::ptr::null_mut()));

@@ -64,9 +64,10 @@ fn write_files(session: &Session) -> Vec<&'static str> {
 fn says_out_of_memory(output: &Output) -> bool {
     let told = String::from_utf8_lossy(&output.stderr).to_lowercase();
     let memory = ["out of memory", "cannot allocate memory", "cannot start a thread"];
-    // A thread that cannot have a stack for its signals is ended by the standard library, and the
-    // process with it, before any code of ours runs in it.
-    let unborn = told.contains("failed to allocate an alternative stack");
+    // A thread that cannot have a stack for its signals, or a list of its destructors, is ended by the
+    // standard library or the C library, and the process with it, before any code of ours runs in it.
+    let unborn = ["failed to allocate an alternative stack", "failed to register tls destructor"];
+    let unborn = unborn.iter().any(|words| told.contains(words));
     unborn || output.status.code() == Some(2) && memory.iter().any(|words| told.contains(words))
 }
 
