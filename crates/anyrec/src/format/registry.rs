@@ -15,8 +15,7 @@ static REGISTERED: OnceBox<Node> = OnceBox::new();
 /// Makes a format known to everything that finds formats by content, by name or by id, after those of
 /// this library. Registering it again changes nothing.
 ///
-/// `docs/adding-a-format.md` says what a format promises; [`testkit`](crate) checks it (feature
-/// `testkit`).
+/// `docs/adding-a-format.md` says what a format promises, and the feature `testkit` has the checks.
 pub fn register(format: &'static dyn Format) {
     if formats().any(|known| known.id() == format.id()) {
         return;

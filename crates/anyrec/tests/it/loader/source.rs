@@ -2,9 +2,8 @@
 
 use anyrec::format::{Format, Info, RecordReader};
 use anyrec::io::{RangeRead, Source};
-use anyrec::{Bytes, Error, Location, Place, Plain, Position, RecordSet, Result};
+use anyrec::{Error, Location, Place, Plain, Position, RecordSet, Result};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 
 /// Record `n` is the number `n`.
@@ -144,11 +143,5 @@ impl Source for Gated {
             read.buffer[..8].copy_from_slice(&(read.offset / self.size).to_le_bytes());
         }
         Ok(())
-    }
-
-    fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
-        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap()];
-        self.read_ranges(&mut [RangeRead { offset: range.start, buffer: &mut buffer }])?;
-        Ok(buffer.into())
     }
 }
