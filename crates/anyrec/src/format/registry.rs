@@ -22,12 +22,12 @@ pub fn register(format: &'static dyn Format) {
     }
     let mut place = &REGISTERED;
     let mut node = Box::new(Node { format, next: OnceBox::new() });
-    // Another thread may take the place first; the node then goes behind it.
+    // Another thread may take the place first: with the same format, or the node goes behind it.
     while let Err(refused) = place.set(node) {
         node = refused;
         match place.get() {
-            Some(taken) => place = &taken.next,
-            None => return,
+            Some(taken) if taken.format.id() != format.id() => place = &taken.next,
+            _ => return,
         }
     }
 }

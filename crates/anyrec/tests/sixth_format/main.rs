@@ -29,11 +29,23 @@ fn file(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn it_is_found_by_name_content_and_id_and_registered_once() {
+fn threads_that_register_it_at_once_register_it_once() {
+    let all_ready = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                all_ready.wait();
+                format::register(&toy::FORMAT);
+            });
+        }
+    });
+    assert_eq!(format::formats().filter(|format| format.id() == "toy").count(), 1);
+}
+
+#[test]
+fn it_is_found_by_name_content_and_id() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
-    format::register(&toy::FORMAT);
-    assert_eq!(format::formats().filter(|format| format.id() == "toy").count(), 1);
     assert_eq!(format::named("toy").unwrap().name(), "Toy records");
     let renamed = folder.path().join("renamed");
     std::fs::rename(&path, &renamed).unwrap();
