@@ -6,6 +6,7 @@ use crate::errors::{described, raised};
 use crate::handle::Handle;
 use crate::options::loader_options;
 use crate::progress::done;
+use crate::record::Home;
 use crate::sequences::Many;
 use crate::values::labels_to;
 use anyrec::BatchPool;
@@ -33,6 +34,7 @@ type Part<'py> = (Bound<'py, Dataset>, Option<Bound<'py, PyArray1<u64>>>);
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct Loader {
     loader: Handle<anyrec::loader::Loader>,
+    home: Arc<Home>,
 }
 
 #[pymethods]
@@ -52,7 +54,8 @@ impl Loader {
             let indices = indices.map(|indices| numbers_from(&indices)).transpose()?;
             sources.push((dataset.get().opened()?, indices));
         }
-        let make = move || -> Result<anyrec::loader::Loader> {
+        let payloads = options.payloads;
+        let make = move || -> Result<(anyrec::loader::Loader, Arc<dyn RecordSet>)> {
             let mut parts: Vec<Arc<dyn RecordSet>> = Vec::new();
             for (dataset, indices) in sources {
                 parts.push(match indices {
@@ -79,10 +82,10 @@ impl Loader {
                     (Arc::new(Union::new(parts)?), plan)
                 }
             };
-            anyrec::loader::Loader::new(source, plan, options)
+            Ok((anyrec::loader::Loader::new(Arc::clone(&source), plan, options)?, source))
         };
-        let loader = done(py, make)?;
-        Ok(Loader { loader: Handle::reader("the loader", loader) })
+        let (loader, set) = done(py, make)?;
+        Ok(Loader { loader: Handle::reader("the loader", loader), home: Home::by_number(set, payloads) })
     }
 
     /// The number of batches in a whole epoch.
@@ -162,7 +165,7 @@ impl Loader {
 
     /// The next batch, or `None` at the end of the epoch.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler)))
+        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler, &self.home)))
     }
 
     /// The next batch as writable memory: (memory, offsets, indices, labels, padding).

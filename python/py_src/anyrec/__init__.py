@@ -42,7 +42,7 @@ from .image import ImageBatch, ImageLoader
 from .loader import Loader
 from .packed import PackedFolder
 from .results import Conversion, Damage, Indexed, Notice, Output, Repair, Report
-from .view import Mix, View
+from .view import MissingLabel, Mix, View
 from .writer import NotStored, Writer, create
 
 _Sequence.register(Batch)
@@ -67,6 +67,7 @@ __all__ = [
     "LimitExceeded",
     "OutOfMemory",
     "Loader",
+    "MissingLabel",
     "Mix",
     "NotStored",
     "Notice",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _anyrec
 from ._paths import Path, Paths, many, size_of, telling
 from .results import Report, report_of
-from .view import Selecting
+from .view import MissingLabel, Selecting, unlabelled
 
 __all__ = ["Dataset", "open"]
 
@@ -34,9 +38,47 @@ class Dataset(Selecting, _anyrec.Dataset):
     >>> dataset.close()
     >>> dataset
     <Dataset, closed>
+
+    Where records begin with a header that holds their label (MXNet image records), a record is all of it.
+    :attr:`payloads` is the same dataset without the headers:
+
+    >>> with anyrec.create("pets.rec") as writer:
+    ...     _ = writer.write(b"meow", label=1.0)
+    >>> pets = anyrec.open("pets.rec")
+    >>> len(pets[0]), bytes(pets[0].payload), bytes(pets.payloads[0]), pets[0].label
+    (28, b'meow', b'meow', 1.0)
     """
 
     __slots__ = ()
+
+    @property
+    def payloads(self) -> Dataset:
+        """The same files, with records as payloads: without the headers that hold their labels.
+
+        Nothing is guessed: if some records have such headers and some have not, reading one raises
+        :class:`InvalidArgument`, which names a record of each kind.
+        """
+        return self if self.payload else Dataset(self.paths, {**self.options, "payload": True}, self)
+
+    def labels(self, indices: Any = None) -> npt.NDArray[np.float64] | list[Any]:
+        """Returns the labels of the given records, or of all.
+
+        They are an array with NaN for records without a label, two-dimensional if every record has the
+        same number of labels, or a list (with ``None``) if the numbers differ. Records without a label are
+        a :class:`MissingLabel` warning.
+        """
+        labels = super().labels(indices)
+        missing = unlabelled(labels)
+        if missing.any():
+            first = int(np.flatnonzero(missing)[0])
+            number = first if indices is None else int(list(indices)[first])
+            warnings.warn(
+                f"{self.paths[0]}: {missing.sum()} of {len(labels)} records have no label; "
+                f"the first is record {number}",
+                MissingLabel,
+                stacklevel=2,
+            )
+        return labels
 
     def verify(self, *, progress: bool = False) -> Report:
         """Reads every byte of the files and reports all damage.
@@ -49,7 +91,8 @@ class Dataset(Selecting, _anyrec.Dataset):
         (True, 1, 1)
         """
         options = self.options
-        options.pop("copy", None)
+        for name in ("copy", "payload"):
+            options.pop(name, None)
         return verified(self.metadata["files"], options, progress)
 
 
@@ -72,6 +115,7 @@ def open(
     verify: bool = True,
     skip_damage: bool = False,
     copy: bool = True,
+    payload: bool = False,
     access: Literal["auto", "mapped", "positional", "direct"] = "auto",
     threads: int = 0,
     index_file: bool | Path = True,
@@ -94,6 +138,7 @@ def open(
     :param copy: copy records into memory of their own. With ``False``, records of a mapped file are
         slices of it. Nothing is copied, but they change if another program writes into the file, and
         accessing them kills the process if the file is truncated.
+    :param payload: return records without the headers that hold their labels, see :attr:`Dataset.payloads`.
     :param access: how files are read: ``mapped`` into memory, by ``positional`` reads, or ``direct``,
         bypassing the page cache. ``auto`` maps files on local file systems.
     :param threads: number of threads for one batch or scan; 0 for one per core. A scan uses one more
@@ -122,6 +167,7 @@ def open(
         "verify": (verify, True),
         "skip_damage": (skip_damage, False),
         "copy": (copy, True),
+        "payload": (payload, False),
         "access": (access, "auto"),
         "threads": (threads, 0),
         "index_file": (index_file, True),

@@ -31,6 +31,7 @@ import numpy as np
 try:
     import torch
     import torch.utils.data
+    from torch.utils.data._utils.pin_memory import pin_memory
     from torch.utils.data.dataloader import default_collate, default_convert
 except ImportError as error:
     raise ImportError("anyrec.torch needs PyTorch: pip install torch") from error
@@ -40,7 +41,7 @@ import anyrec
 from . import image as _image
 from . import loader as _loader
 from ._steps import Order, StepSampler
-from .view import opened
+from .view import opened, unlabelled
 
 if TYPE_CHECKING:
     from typing import Self
@@ -54,7 +55,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
     Args:
         paths: what :func:`anyrec.open` accepts (a file, a list, a directory, a pattern), a dataset, or a
             view of one.
-        decode: converts a record (a bytes-like object) to a sample; without it, samples are ``bytes``.
+        decode: converts a record (:class:`anyrec.Record`) to a sample; without it, samples are ``bytes``.
+        payload: make samples from payloads, without the headers that hold labels (MXNet image records).
+        labels: return pairs of sample and label (``None`` for a record without a label).
         **options: further options of :func:`anyrec.open`. By default one thread reads a batch
             (``threads=1``), because a loader's workers already run in parallel.
 
@@ -66,9 +69,16 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self,
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | anyrec.Dataset | anyrec.View,
         decode: Callable[[Any], Any] | None = None,
+        *,
+        payload: bool = True,
+        labels: bool = False,
         **options: Any,
     ) -> None:
         self.decode = decode
+        self.payload = payload
+        """Whether samples are made from payloads."""
+        self.labels = labels
+        """Whether labels are returned too."""
         if options and isinstance(paths, anyrec.Dataset | anyrec.View):
             raise TypeError(f"an open dataset takes no options: {', '.join(options)}")
         if not isinstance(paths, anyrec.Dataset | anyrec.View):
@@ -95,8 +105,10 @@ class Dataset(torch.utils.data.Dataset[Any]):
             return [self[index] for index in indices]
         return [self._sample(record) for record in self.records[list(indices)]]
 
-    def _sample(self, record: Any) -> Any:
-        return bytes(record) if self.decode is None else self.decode(record)
+    def _sample(self, record: anyrec.Record) -> Any:
+        data = record.payload if self.payload else record
+        sample = bytes(data) if self.decode is None else self.decode(data)
+        return (sample, record.label) if self.labels else sample
 
     def __repr__(self) -> str:
         what = repr(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
@@ -326,7 +338,7 @@ class Loader(_loader.Loader):
     :param pin_memory: copy batches to pinned memory, which a GPU reads faster. Without a GPU
         this only warns.
     :param device: move batches to this device.
-    :param decode: converts a record's ``uint8`` tensor to a tensor, or anything that torch can collate.
+    :param decode: converts a record (:class:`anyrec.Record`) to a tensor, or anything that torch can collate.
 
     ``rank`` and ``world`` default to those of ``torch.distributed`` if that is initialised.
 
@@ -383,24 +395,37 @@ class Loader(_loader.Loader):
         return shape, getattr(torch, name)
 
     def _next(self) -> Batch | None:
+        if self.decode is not None:
+            return self._next_decoded(self.decode)
         loaded = self._native.next_memory()
         if loaded is None:
             return None
         memory, offsets, indices, labels, padding = loaded
+        if labels is not None and (missing := unlabelled(labels)).any():
+            self._tell_unlabelled(int(indices[missing.argmax()]))
         if self._big_endian is not None:
             np.frombuffer(memoryview(memory), dtype=self._big_endian).byteswap(inplace=True)
         # torch cannot make a tensor over an empty buffer.
         data: Any = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.ByteTensor()
         if self.pinned:
             data = data.pin_memory()
-        where = torch.from_numpy(offsets)
-        if self.decode is not None:
-            data = default_collate([self.decode(record) for record in data.split(where.diff().tolist())])
-        elif self.shape is not None:
+        if self.shape is not None:
             data = self._stacked(data, len(indices))
+        return self._finished(data, offsets, indices, labels, padding)
+
+    def _next_decoded(self, decode: Callable[[Any], Any]) -> Batch | None:
+        batch = self._next_records()
+        if batch is None:
+            return None
+        data = default_collate([decode(record) for record in batch])
+        if self.pinned:
+            data = pin_memory(data)
+        return self._finished(data, batch.offsets, batch.indices, batch.labels, batch.padding)
+
+    def _finished(self, data: Any, offsets: Any, indices: Any, labels: Any, padding: int) -> Batch:
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
-        batch = Batch(data, where, torch.from_numpy(indices), labels, padding)
+        batch = Batch(data, torch.from_numpy(offsets), torch.from_numpy(indices), labels, padding)
         return batch if self.device is None else Batch(*_moved(batch, self.device, self.pinned))
 
     def _stacked(self, flat: Any, count: int) -> Any:

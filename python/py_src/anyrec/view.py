@@ -10,15 +10,28 @@ import numpy as np
 import numpy.typing as npt
 
 from ._anyrec import Batch, Record
+from ._anyrec import Dataset as _Native
 from .errors import InvalidArgument
 
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["Mix", "View"]
+__all__ = ["MissingLabel", "Mix", "View"]
 
 _Labels: TypeAlias = float | Collection[float] | Callable[[Any], bool]
 _Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+class MissingLabel(UserWarning):
+    """A record has no label although labels were requested."""
+
+
+def unlabelled(labels: Any) -> npt.NDArray[np.bool_]:
+    """Returns which of many labels are missing."""
+    if isinstance(labels, np.ndarray):
+        return np.isnan(labels).reshape(len(labels), -1).all(axis=1) if len(labels) else np.zeros(0, np.bool_)
+    missing = [label is None or (isinstance(label, float) and np.isnan(label)) for label in labels]
+    return np.array(missing, dtype=np.bool_)
 
 
 class Selecting:
@@ -77,7 +90,7 @@ class Selecting:
             wanted = np.array([number for number in found if number is not None], dtype=np.int64)
             numbers = numbers[np.isin(numbers, wanted)]
         if labels is not None:
-            numbers = numbers[_with_labels(dataset.labels(numbers), labels)]
+            numbers = numbers[_with_labels(_Native.labels(dataset, numbers), labels)]
         return View(dataset, numbers)
 
 
@@ -174,6 +187,16 @@ class View(Selecting, Sequence[Record]):
     def metadata(self) -> dict[str, Any]:
         """The metadata of the dataset's first file."""
         return self.dataset.metadata
+
+    @property
+    def payload(self) -> bool:
+        """Whether records are returned as payloads."""
+        return self.dataset.payload
+
+    @property
+    def payloads(self) -> View:
+        """The same records as payloads, see :attr:`Dataset.payloads`."""
+        return View(self.dataset.payloads, self.indices)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (View, (self.dataset, self.indices))
