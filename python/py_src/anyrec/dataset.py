@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from . import _anyrec
+from ._keywords import keywords
 from ._paths import Path, Paths, many, size_of, telling
 from .results import Report, report_of
 from .view import Selecting
@@ -65,6 +66,7 @@ def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Re
     return report_of(reports)
 
 
+@keywords()
 def open(
     paths: Paths,
     *,

@@ -20,11 +20,10 @@ method, and with its distributed sampler.
 from __future__ import annotations
 
 import operator
-import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -40,6 +39,7 @@ import anyrec
 from . import image as _image
 from . import loader as _loader
 from ._keywords import keywords
+from ._options import OpenOptions
 from ._paths import Paths
 from ._steps import Order, StepSampler
 from ._trainers import Stepping
@@ -66,11 +66,12 @@ class Dataset(torch.utils.data.Dataset[Any]):
     picklable (a function of a module).
     """
 
+    @keywords(OpenOptions)
     def __init__(
         self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | anyrec.Dataset | anyrec.View,
+        paths: Paths | anyrec.Dataset | anyrec.View,
         decode: Callable[[Any], Any] | None = None,
-        **options: Any,
+        **options: Unpack[OpenOptions],
     ) -> None:
         self.decode = decode
         if options and isinstance(paths, anyrec.Dataset | anyrec.View):
@@ -107,6 +108,13 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return f"<{type(self).__name__} {what}: {len(self)} records>"
 
 
+class _TorchOptions(TypedDict, total=False):
+    """Arguments of torch's loader that not every supported version has."""
+
+    pin_memory_device: str
+    in_order: bool
+
+
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """torch's loader, with its arguments, that can start an epoch at any batch.
 
@@ -121,6 +129,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     start_method: str | None = None
     """How workers are started without ``multiprocessing_context``; torch's default if ``None``."""
 
+    @keywords(_TorchOptions)
     def __init__(
         self,
         dataset: Any,
@@ -140,8 +149,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
         skippable: bool = True,
-        **options: Any,
+        **more: Unpack[_TorchOptions],
     ) -> None:
+        options: dict[str, Any] = {**more}
         self.skippable = skippable
         if multiprocessing_context is None and num_workers > 0:
             multiprocessing_context = self.start_method
