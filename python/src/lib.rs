@@ -7,6 +7,7 @@
 
 mod batch;
 mod buffers;
+mod command;
 mod dataset;
 mod errors;
 mod ff_reader;
@@ -49,6 +50,8 @@ mod _anyrec {
 
     #[pymodule_export]
     use batch::{Batch, batch_from_parts};
+    #[pymodule_export]
+    use command::command;
     #[pymodule_export]
     use dataset::Dataset;
     #[pymodule_export]

@@ -39,6 +39,7 @@ __all__ = [
     "RecordIterator",
     "Writer",
     "batch_from_parts",
+    "command",
     "convert",
     "decode_image",
     "directory_files",
@@ -441,6 +442,10 @@ def register_transformer(
     name: str, encoder: Callable[[str], _Coder] | None, decoder: Callable[[str], _Coder] | None
 ) -> None: ...
 def required_space(sizes: Sequence[int], record_bytes: int) -> int: ...
+
+# The command line
+
+def command(arguments: Sequence[str | bytes]) -> int: ...
 
 # IDX
 
