@@ -49,6 +49,7 @@ __all__ = [
     "format_by_name",
     "formats",
     "idx_read",
+    "idx_splits",
     "idx_write",
     "index",
     "index_line",
@@ -221,7 +222,7 @@ class Loader:
         self,
     ) -> tuple[Memory, npt.NDArray[np.int64], npt.NDArray[np.int64], Any, int] | None: ...
     def next_images(
-        self, label_width: int
+        self, label_width: int, classes: bool = False
     ) -> tuple[Memory, npt.NDArray[np.int64], Any, npt.NDArray[np.uint64] | None, int] | None: ...
     def close(self) -> None: ...
 
@@ -450,6 +451,7 @@ def command(arguments: Sequence[str | bytes]) -> int: ...
 # IDX
 
 def idx_read(path: _Path, options: dict[str, Any] | None = None, mapped: bool = False) -> npt.NDArray[Any]: ...
+def idx_splits(files: Sequence[_Path]) -> list[tuple[str, str]] | None: ...
 def idx_write(path: _Path, array: npt.NDArray[Any], options: dict[str, Any] | None = None) -> int: ...
 
 # Whole files

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._image_sources import images_of
 from ._paths import Paths
 from .errors import InvalidArgument
 from .loader import Loader
@@ -39,6 +40,7 @@ from .view import Mix, View
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .insightface import FaceDataset
 
 __all__ = [
     "Brightness",
@@ -244,8 +246,8 @@ class ImageBatch(NamedTuple):
     data: Any
     """The images: (batch, channels, height, width), or (batch, height, width, channels)."""
     labels: Any
-    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1; ``None`` if no
-    record has one."""
+    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1. Those of IDX files and
+    of face data sets are the numbers of classes, as 64-bit integers. ``None`` if no record has a label."""
     indices: Any
     """The record numbers."""
     ids: Any
@@ -263,11 +265,15 @@ class ImageLoader(Loader):
 
     Only the part and the scale of a JPEG that the steps need are decoded.
 
-    :param data: as for :class:`anyrec.Loader`.
+    :param data: as for :class:`anyrec.Loader`; or a face data set of InsightFace, as its folder, its
+        ``.rec`` file or a :class:`anyrec.insightface.FaceDataset`. Of a face data set, only the images are
+        loaded, not its header and identity records. An IDX file of bytes holds images too, gray or with
+        three or four channels.
     :param batch_size: images per batch and rank.
-    :param size: height and width of the samples, or one number for both.
+    :param size: height and width of the samples, or one number for both. By default, the size that the
+        data itself declares (IDX, face data sets), else 224.
     :param train: ``True`` for the usual ImageNet training steps (:func:`training_steps`), ``False`` for
-        the evaluation steps (:func:`evaluation_steps`).
+        the evaluation steps (:func:`evaluation_steps`). Data that declares its size needs no steps.
     :param steps: a list of steps instead; the last crop or :class:`ResizeTo` must produce ``size``.
     :param channels: 1 for gray, 3 for red, green, blue, 4 for these and alpha.
     :param layout: ``NCHW`` or ``NHWC``.
@@ -289,9 +295,9 @@ class ImageLoader(Loader):
 
     def __init__(
         self,
-        data: Paths | Dataset | View | Mix,
+        data: Paths | Dataset | View | Mix | FaceDataset,
         batch_size: int,
-        size: Size = 224,
+        size: Size | None = None,
         *,
         train: bool | None = None,
         steps: Sequence[Step] | None = None,
@@ -307,6 +313,11 @@ class ImageLoader(Loader):
         max_bytes: int = 4 << 30,
         **options: Any,
     ) -> None:
+        source = images_of(data)
+        if size is None:
+            size = source.size or 224
+        if train is None and steps is None and source.size is not None:
+            steps = [CentreCrop(size)]
         if (train is None) == (steps is None):
             raise InvalidArgument("pass either train=True or train=False for the usual steps, or steps=[...]")
         if steps is None:
@@ -325,6 +336,7 @@ class ImageLoader(Loader):
         """Height and width of a sample."""
         self.label_width = label_width
         """The number of labels per record."""
+        self._classes = source.classes and label_width == 1
         self.apply = apply
         """Called with every finished sample."""
         height, width = self.size
@@ -341,14 +353,15 @@ class ImageLoader(Loader):
             "exif": exif,
             "lenient": lenient,
             "augment_seed": augment_seed,
+            "unencoded": source.unencoded,
         }
-        super().__init__(data, batch_size, on_error=on_error, labels=True, max_bytes=max_bytes, **options)
+        super().__init__(source.records, batch_size, on_error=on_error, labels=True, max_bytes=max_bytes, **options)
 
     def _native_options(self) -> dict[str, Any]:
         return {**super()._native_options(), "images": self._images}
 
     def _next(self) -> ImageBatch | None:
-        loaded = self._native.next_images(self.label_width)
+        loaded = self._native.next_images(self.label_width, self._classes)
         if loaded is None:
             return None
         memory, indices, labels, ids, padding = loaded

@@ -457,7 +457,7 @@ class ImageLoader(_image.ImageLoader):
         self,
         data: Any,
         batch_size: int,
-        size: int | tuple[int, int] = 224,
+        size: int | tuple[int, int] | None = None,
         *,
         pin_memory: bool = False,
         device: Any = None,
