@@ -6,7 +6,7 @@
 
 use super::element::numbers;
 use super::read::Reader;
-use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags, shown};
+use crate::base::{ElementType, Error, ErrorKind, Label, Location, Position, Result, Tags, shown};
 use crate::format::{Format, Info, OpenOptions, RecordReader};
 use crate::io::Source;
 use bytes::Bytes;
@@ -292,6 +292,10 @@ impl RecordReader for Pair {
 
     fn read(&self, index: u64) -> Result<Bytes> {
         self.images.read(index)
+    }
+
+    fn item(&self) -> Option<(ElementType, &[u64])> {
+        self.images.item()
     }
 
     fn tags(&self, index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {
