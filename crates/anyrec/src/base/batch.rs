@@ -282,6 +282,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn records_are_shortened_in_place() {
+        let mut batch: Batch = [&b"kept"[..], b"12345", b"", b"abc"].into_iter().collect();
+        batch.shorten(1, |_, record| Ok(record.len().min(1)..record.len())).unwrap();
+        assert!(batch.iter().eq([&b"kept"[..], b"2345", b"", b"bc"]));
+        let fails = |at, _: &[u8]| if at == 2 { Err(Error::invalid("no")) } else { Ok(0..1) };
+        assert!(batch.shorten(0, fails).is_err());
+        assert!(batch.iter().eq([&b"k"[..], b"2"]));
+    }
+
+    #[test]
     fn a_batch_that_is_filled_again_shows_nothing_of_before() {
         let mut batch: Batch = [&b"something long"[..], b"and more"].into_iter().collect();
         batch.lay_out(vec![0, 2, 3]).unwrap().copy_from_slice(b"abc");

@@ -343,13 +343,16 @@ impl Writer {
 
 impl RecordWriter for Writer {
     /// A record with a label gets an image header. Unless its ids are given, the id is the key if that is
-    /// an integer, otherwise the record's number. In a file with labels, a record without one gets a header with the
+    /// an integer, otherwise the record's number. With a [`Tags::header_length`] the record has its
+    /// header already. In a file with labels, a record without one gets a header with the
     /// label NaN: readers could not tell otherwise where its payload begins.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
         let number = self.records;
         let mut packed = std::mem::take(&mut self.packed);
         let label = tags.label.clone().or((self.labelled > 0).then_some(Label::Scalar(f64::NAN)));
         let record = match &label {
+            // Copied from another file, with its header.
+            Some(_) if tags.header_length > 0 => record,
             Some(label) => self.with_header(record, label, tags, &mut packed)?,
             None => record,
         };

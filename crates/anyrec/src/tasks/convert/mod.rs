@@ -128,6 +128,9 @@ pub fn convert(
                     } else if embedded {
                         tags.label = None;
                     }
+                    if payload.len() < record.data.len() {
+                        tags.header_length = 0;
+                    }
                     if let Some(labels) = &labels {
                         tags.label = Some(labels.get(sink.result.records)?);
                     }
