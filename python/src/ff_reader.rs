@@ -49,6 +49,12 @@ impl Files {
         self.starts.last().copied().unwrap_or(0)
     }
 
+    /// One sample, without the preparations that only pay for many.
+    fn read_one(&self, index: u64) -> Result<Vec<u8>> {
+        let place = self.find(index)?;
+        Ok(place.reader.read(place.index)?.into())
+    }
+
     /// The samples, each in memory of its own.
     fn read(&self, indices: &[u64]) -> Result<Vec<Vec<u8>>> {
         let samples: &dyn RecordSet = self;
@@ -161,18 +167,22 @@ impl FfReader {
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let files = self.opened()?;
         let index = indices::one(index, files.count())?;
-        let samples = done(py, || files.read(&[index]))?;
-        Ok(PyArray1::from_vec(py, samples.into_iter().next().unwrap_or_default()))
+        Ok(PyArray1::from_vec(py, done(py, || files.read_one(index))?))
     }
 
     /// The offset of each sample of a file, followed by the file's length.
-    fn offsets(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        self.of_file(file, Reader::offsets)
+    fn offsets<'py>(&self, file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let offsets = self.of_file(file, |reader| {
+            // As the format stores them. No file is long enough for this to fail.
+            let signed = |offset| i64::try_from(offset).map_err(|_| Error::corrupt("an offset over 2^63"));
+            reader.offsets()?.into_iter().map(signed).collect()
+        })?;
+        Ok(PyArray1::from_vec(file.py(), offsets))
     }
 
     /// The stored checksums of a file's samples.
-    fn checksums(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        self.of_file(file, Reader::checksums)
+    fn checksums<'py>(&self, file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(PyArray1::from_vec(file.py(), self.of_file(file, Reader::checksums)?))
     }
 
     /// Checks every file's table against its checksum.
