@@ -62,7 +62,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
         interp: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos.
         out: the array that receives the image.
     """
-    image = np.asarray(checked("imresize", src))
+    image: npt.NDArray[Any] = np.asarray(checked("imresize", src))
     if image.ndim != 3:
         raise MXNetInvalid(f"mxnet.image.imresize: the image has 3 dimensions, not {image.ndim}")
     if w < 1 or h < 1:
