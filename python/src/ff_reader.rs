@@ -7,12 +7,15 @@ use crate::sequences::Many;
 use anyrec::format::ffrecord::{self, Reader};
 use anyrec::format::{OpenOptions, RecordReader};
 use anyrec::io::{Access, open_file};
-use anyrec::{Error, Place, RecordSet, Result};
+use anyrec::{Error, ErrorKind, Place, RecordSet, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// More files than any folder should hold, and few enough to list their names.
+const MOST_PARTS: u64 = 1 << 20;
 
 /// Reads the samples of FFRecord files as one numbered sequence.
 ///
@@ -212,6 +215,12 @@ pub fn part_files<'py>(
     count: u64,
     files: u64,
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    // There are no more parts than this.
+    let most = count.min(files);
+    if most > MOST_PARTS {
+        let error = Error::new(ErrorKind::Limit, format!("{most} files are too many"));
+        return Err(raised(error.expected_found(format!("at most {MOST_PARTS}"), most)));
+    }
     let range = py.import("builtins")?.getattr("range")?;
     let parts = ffrecord::part_files(count, files).into_iter();
     parts.map(|(name, samples)| Ok((name, range.call1((samples.start, samples.end))?))).collect()

@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from anyrec.mxnet import IRHeader, MXIndexedRecordIO, pack, pack_img, unpack, unpack_img
 
@@ -19,7 +20,7 @@ SIDE = 112
 PERSONS = (3, 2, 4)
 
 
-def picture(person: int, number: int) -> np.ndarray:
+def picture(person: int, number: int) -> npt.NDArray[np.uint8]:
     """A smooth picture in BGR that says whose it is, so that JPEG keeps it."""
     image = np.zeros((SIDE, SIDE, 3), np.uint8)
     image[:, :, 0] = np.linspace(0, 200, SIDE)
