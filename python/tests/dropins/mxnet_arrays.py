@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 
-import mxnet as mx
+import mxnet as mx  # type: ignore[import-not-found,unused-ignore]
 import numpy as np
 from mxnet import nd
 
