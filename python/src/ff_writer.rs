@@ -64,7 +64,7 @@ impl FfWriter {
 
     /// Appends a sample (the bytes of a buffer of any shape and type) and returns its number.
     fn write_one(&self, py: Python<'_>, data: Payload) -> PyResult<u64> {
-        let number = self.writer.with(py, |writer| writer.append(&data))?;
+        let number = self.writer.append(py, data.len(), |writer| writer.append(&data))?;
         self.count.store(number + 1, Ordering::Relaxed);
         Ok(number)
     }

@@ -64,7 +64,7 @@ impl MxWriter {
     #[pyo3(signature = (data, key = None))]
     fn write(&self, py: Python<'_>, data: Payload, key: Option<Vec<u8>>) -> PyResult<u64> {
         let key = key.map(|key| Key::Text(key.into()));
-        let offset = self.writer.with(py, |writer| match &key {
+        let offset = self.writer.append(py, data.len(), |writer| match &key {
             Some(key) => writer.write_with_key(key, &data),
             None => writer.write(&data),
         })?;

@@ -177,14 +177,18 @@ class MXRecordIO:
         """Adds a record: any buffer, or a string, which is stored as UTF-8."""
         self._append(buf)
 
+    # These are called for every record, so they check with as few calls as possible.
+
     def _append(self, buf: Buffer | str, key: bytes | None = None) -> int:
         """Adds a record, under a key if there is an index file, and returns its offset."""
         assert self.writable, "the file is open for reading and cannot be written"
-        self._check_pid(allow_reset=False)
-        assert isinstance(self.handle, _anyrec.MxWriter)
+        if self.pid != os.getpid():
+            self._check_pid()
+        writer: Any = self.handle
         data = buf if isinstance(buf, bytes) else _bytes_of(buf)
         try:
-            return self.handle.write(data, key)
+            offset: int = writer.write(data, key)
+            return offset
         except AnyrecError as error:
             raise as_original(error) from error
 
@@ -193,9 +197,13 @@ class MXRecordIO:
 
         An empty record is ``b""``: test for the end with ``is None``.
         """
-        reader = self._reader()
+        assert not self.writable, "the file is open for writing and cannot be read"
+        if self.pid != os.getpid():
+            self._check_pid()
+        reader: Any = self.handle
         try:
-            return reader.read()
+            record: bytes | None = reader.read()
+            return record
         except AnyrecError as error:
             raise as_original(error) from error
 
@@ -378,13 +386,16 @@ class MXIndexedRecordIO(MXRecordIO):
         assert isinstance(self.handle, _anyrec.MxWriter)
         return self.handle.tell()
 
-    def read_idx(self, idx: Any) -> bytes | None:
+    def read_idx(self, idx: Any) -> bytes:
         """Returns the record of a key; :meth:`read` continues after it."""
         assert not self.writable, "the file is open for writing and cannot be read"
-        self._check_pid(allow_reset=True)
-        reader, offset = self._reader(), self.idx[idx]
+        if self.pid != os.getpid():
+            self._check_pid(allow_reset=True)
+        reader: Any = self.handle
+        offset = self.idx[idx]
         try:
-            return reader.read_at(offset)
+            record: bytes = reader.read_at(offset)
+            return record
         except AnyrecError as error:
             raise as_original(error) from error
 
@@ -465,8 +476,8 @@ def unpack(s: _Payload) -> tuple[IRHeader, _Payload]:
     The header's label is a float, or a read-only float32 array if there are several.
     """
     view: Any = s
-    header = IRHeader(*_HEADER.unpack(view[: _HEADER.size]))
-    payload = view[_HEADER.size :]
+    header = IRHeader._make(_HEADER.unpack(view[:_IR_SIZE]))
+    payload = view[_IR_SIZE:]
     if header.flag > 0:
         label = np.frombuffer(payload, np.float32, header.flag)
         label.flags.writeable = False
