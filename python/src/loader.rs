@@ -11,7 +11,7 @@ use crate::sequences::Many;
 use crate::values::labels_to;
 use anyrec::BatchPool;
 use anyrec::Label;
-use anyrec::loader::{Loaded, Plan, State};
+use anyrec::loader::{Loaded, Plan, State, Stats};
 use anyrec::{Error, Result};
 use anyrec::{RecordSet, Selection, Union};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -117,6 +117,14 @@ impl Loader {
         self.loader.with(py, |loader| Ok(loader.failed()))
     }
 
+    /// What was done (in all, in the epoch), and the number of batches that are ready. Times are in
+    /// seconds.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>, u64)> {
+        let (total, epoch, queued) =
+            self.loader.with(py, |loader| Ok((loader.stats(), loader.epoch_stats(), loader.queued())))?;
+        Ok((counts(py, total)?, counts(py, epoch)?, queued))
+    }
+
     /// The first hundred of them: (epoch, record, exception).
     #[getter]
     fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -151,6 +159,14 @@ impl Loader {
     fn set_step(&self, py: Python<'_>, step: u64) -> PyResult<()> {
         self.loader.with(py, |loader| {
             loader.set_step(step);
+            Ok(())
+        })
+    }
+
+    /// Skips batches of the epoch without reading them.
+    fn skip(&self, py: Python<'_>, batches: u64) -> PyResult<()> {
+        self.loader.with(py, |loader| {
+            loader.skip(batches);
             Ok(())
         })
     }
@@ -218,6 +234,19 @@ impl Loader {
             }
         }
     }
+}
+
+fn counts(py: Python<'_>, stats: Stats) -> PyResult<Bound<'_, PyDict>> {
+    let counts = PyDict::new(py);
+    counts.set_item("batches", stats.batches)?;
+    counts.set_item("records", stats.records)?;
+    counts.set_item("bytes", stats.bytes)?;
+    counts.set_item("failed", stats.failed)?;
+    counts.set_item("waited", stats.waited.as_secs_f64())?;
+    counts.set_item("loading", stats.loading.as_secs_f64())?;
+    counts.set_item("decoding", stats.decoding.as_secs_f64())?;
+    counts.set_item("ready", stats.ready)?;
+    Ok(counts)
 }
 
 /// Record numbers from a NumPy array that is contiguous in memory.

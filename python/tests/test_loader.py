@@ -232,7 +232,7 @@ def test_damaged_records_are_raised_skipped_or_replaced() -> None:
     replacing = anyrec.Loader("a.ffr", 5, on_error="replace")
     assert numbers(replacing)[::3] == [[0, 1, 3, 3, 4], [15, 16, 17, 18, 15]]
     with pytest.raises(ValueError, match="raise, skip, replace or blank"):
-        anyrec.Loader("a.ffr", 5, on_error="ignore")  # type: ignore[arg-type]
+        anyrec.Loader("a.ffr", 5, on_error="ignore")  # type: ignore[call-overload]
 
 
 def test_views_select_and_filter() -> None:
@@ -359,7 +359,7 @@ def test_settings_without_sense_are_refused() -> None:
     write("a.ffr")
     for options in [{"batch_size": 0}, {"rank": 2, "world": 2}, {"block": 4}, {"block": 0, "shuffle": True}]:
         with pytest.raises(anyrec.InvalidArgument):
-            anyrec.Loader("a.ffr", **{"batch_size": 1, **options})  # type: ignore[arg-type]
+            anyrec.Loader("a.ffr", **{"batch_size": 1, **options})  # type: ignore[call-overload]
     with pytest.raises(anyrec.FileMissing):
         anyrec.Loader("missing.ffr", 1)
 

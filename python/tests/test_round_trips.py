@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import anyrec
 import anyrec.mxnet
@@ -26,15 +27,20 @@ def pets(path: str = "pets.rec") -> anyrec.Dataset:
     return anyrec.open(path)
 
 
+def told(*records: anyrec.Record) -> Any:
+    """Records without their type: mypy does not know that a record equals ``bytes``."""
+    return records
+
+
 def test_a_record_has_what_was_written_with_it() -> None:
     with anyrec.create("pets.rec") as writer:
         writer.write(b"meow", label=1.0)
         writer.write(b"woof", label=[2.0, 3.5])
-    one, two = anyrec.open("pets.rec")
+    one, two = told(*anyrec.open("pets.rec"))
     assert (len(one), one.payload, one.label, one.key, one.ids) == (28, b"meow", 1.0, None, (0, 0))
     assert two.label is not None and two.payload == b"woof"
     np.testing.assert_array_equal(two.label, [2.0, 3.5])
-    by_number = anyrec.open("pets.rec")[1]
+    (by_number,) = told(anyrec.open("pets.rec")[1])
     assert (by_number.payload, by_number.ids) == (b"woof", (1, 0))
     assert one.payload.payload == b"meow" and one.payload.label == 1.0
 
@@ -42,7 +48,8 @@ def test_a_record_has_what_was_written_with_it() -> None:
 @pytest.mark.parametrize("copy", [True, False])
 def test_payloads_come_back_by_every_way_of_reading(copy: bool) -> None:
     pets()
-    for dataset in (anyrec.open("pets.rec", payload=True, copy=copy), anyrec.open("pets.rec", copy=copy).payloads):
+    whole = anyrec.open("pets.rec", copy=copy)
+    for dataset in (whole.payloads, anyrec.open("pets.rec", payload=True, copy=copy)):
         assert [bytes(dataset[n]) for n in range(5)] == RAW
         assert [bytes(record) for record in dataset] == RAW
         assert [bytes(record) for record in dataset[:]] == RAW
@@ -72,22 +79,22 @@ def test_formats_without_headers_have_payloads_too() -> None:
     for path in ("a.ffr", "a.grail-rio"):
         with anyrec.create(path) as writer:
             writer.write(b"\0" * 50)
-        (record,) = anyrec.open(path, payload=True)
+        (record,) = told(*anyrec.open(path, payload=True))
         assert (record, record.payload, record.label, record.ids) == (b"\0" * 50, b"\0" * 50, None, None)
-    record = anyrec.Record(b"mine")
+    (record,) = told(anyrec.Record(b"mine"))
     assert (record.payload, record.label, record.key, record.ids) == (b"mine", None, None, None)
 
 
 def test_random_records_come_back_as_they_were_written() -> None:
     rng = random.Random(5)
-    labels = [0.0, 1.0, 7.0, [1.0, 2.0], float("nan")]
+    labels: list[Any] = [0.0, 1.0, 7.0, [1.0, 2.0], float("nan")]
     for run in range(60):
         count = rng.randrange(2, 12)
         written = []
         with anyrec.create(f"{run}.rec") as writer:
             for number in range(count):
                 data = rng.choice([rng.randbytes(rng.randrange(60)), bytes(rng.randrange(60)), b"text"])
-                label = rng.choice(labels) if number else rng.choice(labels[:4])
+                label: Any = rng.choice(labels) if number else rng.choice(labels[:4])
                 label = None if number and rng.random() < 0.2 else label
                 writer.write(data, label=label)
                 is_none = label is None or (isinstance(label, float) and math.isnan(label))
@@ -112,13 +119,13 @@ def test_a_missing_label_is_told_and_the_others_are_there() -> None:
         writer.write(b"meow", label=1.0)
         writer.write(b"who?")
     dataset = anyrec.open("some.rec")
-    with pytest.warns(anyrec.MissingLabel, match="some.rec: 1 of 2 records have no label; the first is record 1"):
+    with pytest.warns(anyrec.MissingLabel, match="some.rec: 1 of 2 records .* first is record 1"):
         np.testing.assert_array_equal(dataset.labels(), [1.0, np.nan])
     assert [(bytes(record.payload), record.label) for record in dataset] == [(b"meow", 1.0), (b"who?", None)]
     assert dataset.label(1) is None
-    with pytest.warns(anyrec.MissingLabel, match="record 1 has no label") as told:
+    with pytest.warns(anyrec.MissingLabel, match="record 1 has no label") as warned:
         batches = list(anyrec.Loader(dataset, 1, labels=True)) + list(anyrec.Loader(dataset, 2, labels=True))
-    assert len(told) == 2 and batches[1].to_list() == [b"who?"]
+    assert len(warned) == 2 and batches[1].to_list() == [b"who?"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(dataset.filter(labels=1.0)) == 1
@@ -145,9 +152,9 @@ def test_a_file_that_cannot_be_split_says_which_record() -> None:
         lambda: mixed.payloads.read([0]),
         lambda: list(anyrec.Loader(mixed, 2, labels=True)),
     ):
-        with pytest.raises(anyrec.InvalidArgument, match="record 1 has no image header and record 0 does") as told:
+        with pytest.raises(anyrec.InvalidArgument, match="record 1 has no .* and record 0 does") as found:
             read()
-        assert told.value.path == "mixed.rec" and "whole records" in str(told.value.hint)
+        assert found.value.path == "mixed.rec" and "whole records" in str(found.value.hint)
     assert len(mixed[0]) == 29
 
     with anyrec.mxnet.MXRecordIO("zeros.rec", "w") as record:
@@ -164,9 +171,9 @@ def test_one_odd_record_among_many_is_named() -> None:
     payloads = anyrec.open("odd.rec", payload=True)
     assert payloads[200] == b"image"
     for read in (lambda: payloads[201], lambda: list(payloads), lambda: payloads.read(range(150, 250))):
-        with pytest.raises(anyrec.InvalidArgument, match="has no image header") as told:
+        with pytest.raises(anyrec.InvalidArgument, match="has no image header") as refused:
             read()
-        assert told.value.record == 201
+        assert refused.value.record == 201
     loader = anyrec.Loader(payloads, 400, labels=True, on_error="skip")
     assert [len(batch) for batch in loader] == [399] and loader.errors[0][1] == 201
 
@@ -177,9 +184,9 @@ def test_a_missing_index_file_is_told() -> None:
     pathlib.Path("pets.idx").unlink()
     dataset = anyrec.open("pets.rec")
     for ask in (lambda: dataset.key(0), lambda: dataset.find(12), lambda: dataset.filter(keys=[12])):
-        with pytest.raises(anyrec.UnsupportedFormat, match="no keys, as there is no index file") as told:
+        with pytest.raises(anyrec.UnsupportedFormat, match="no keys, as there is no index file") as refused:
             ask()
-        assert "anyrec.index()" in str(told.value.hint)
+        assert "anyrec.index()" in str(refused.value.hint)
     assert dataset[0].key is None, "the record itself was read without an index file"
     anyrec.index("pets.rec")
     assert anyrec.open("pets.rec").find(12) == 2

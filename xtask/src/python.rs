@@ -23,6 +23,31 @@ const LIGHTNING: [&str; 6] = [
 /// package that photographs come from, of which nothing else is used.
 const PICTURES: [&str; 3] = ["--no-deps", "torchvision==0.15.2", "scikit-learn==1.5.2"];
 
+/// A recent torch, and trainers that need one. They have an environment of their own, because the
+/// other tests use the system's torch.
+const TRAINERS: [&str; 9] = [
+    "torch==2.15.0",
+    "torchvision==0.29.2",
+    "transformers==5.22.2",
+    "accelerate==1.15.0",
+    "lightning==2.6.6",
+    "prometheus_client",
+    "pytest",
+    "pillow",
+    "tqdm",
+];
+
+/// The tests with them: those that nothing else runs, and those of the loaders once more.
+const TRAINERS_TESTS: [&str; 7] = [
+    "tests/trainers",
+    "tests/test_loader.py",
+    "tests/test_loader_stats.py",
+    "tests/dropins/test_lightning.py",
+    "tests/dropins/test_tensor_loader.py",
+    "tests/dropins/test_torch_loader.py",
+    "tests/dropins/test_workers.py",
+];
+
 /// Newer interpreters that the wheel is also tested on, if the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
@@ -79,6 +104,7 @@ pub fn test() -> Result<(), Failure> {
         Err(failure) => eprintln!("xtask: SKIPPED the comparison with MXNet itself: {failure}"),
     }
     tests.run()?;
+    test_trainers(&wheel, &folder)?;
     for other in OTHER_PYTHONS.iter().filter(|other| is_there(other, "--version")) {
         let fresh = Environment::make(&format!("target/{other}-venv"), other, false)?;
         fresh.replace_package(&wheel)?;
@@ -88,6 +114,16 @@ pub fn test() -> Result<(), Failure> {
     fresh.replace_package(&folder)?;
     fresh.smoke()?;
     test_free_threaded(&folder)
+}
+
+/// The tests with a recent torch. Installing it takes about two minutes the first time.
+fn test_trainers(wheel: &Path, folder: &Path) -> Result<(), Failure> {
+    let python = Environment::make("target/trainers-venv", "python3", false)?;
+    python.install(&TRAINERS)?;
+    python.replace_package(wheel)?;
+    // Models are made in code: nothing is downloaded.
+    let tests = command(python.program("python"), &[&["-m", "pytest"], &TRAINERS_TESTS[..]].concat());
+    tests.in_folder(folder).env("HF_HUB_OFFLINE", "1").run()
 }
 
 /// The tests on free-threaded Python, if there is one.

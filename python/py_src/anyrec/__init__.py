@@ -16,7 +16,10 @@ Interfaces of single formats are in :mod:`anyrec.mxnet`, :mod:`anyrec.ffrecord`,
 
 from __future__ import annotations
 
+import logging as _logging
 from collections.abc import Sequence as _Sequence
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from . import grail, idx, image
 from ._anyrec import Batch, Record, __version__
@@ -39,14 +42,30 @@ from .errors import (
 )
 from .files import convert, formats, index, pack_folder, repair, verify
 from .image import ImageBatch, ImageLoader
-from .loader import Loader
+from .loader import Counts, Loader, Stats
 from .packed import PackedFolder
 from .results import Conversion, Damage, Indexed, Notice, Output, Repair, Report
 from .view import MissingLabel, Mix, View
 from .writer import NotStored, Writer, create
 
+if _TYPE_CHECKING:
+    from . import torch as torch
+
 _Sequence.register(Batch)
 _Sequence.register(Dataset)
+
+# Nothing is logged unless the program configures logging.
+_logging.getLogger("anyrec").addHandler(_logging.NullHandler())
+
+
+def __getattr__(name: str) -> _Any:
+    """Imports :mod:`anyrec.torch` when it is first used, because it imports PyTorch."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module("anyrec.torch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AnyrecError",
@@ -54,6 +73,7 @@ __all__ = [
     "ClosedError",
     "Conversion",
     "CorruptRecord",
+    "Counts",
     "Damage",
     "Dataset",
     "FileExists",
@@ -78,6 +98,7 @@ __all__ = [
     "Repair",
     "Report",
     "StaleCompanion",
+    "Stats",
     "SystemFailure",
     "UnsupportedFormat",
     "View",

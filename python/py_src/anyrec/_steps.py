@@ -141,9 +141,9 @@ def _random(sampler: RandomSampler, skip: int, order: Order) -> Iterator[int]:
 
 def _generator(sampler: RandomSampler, order: Order) -> torch.Generator:
     if sampler.generator is None:
-        # Always drawn, so that the global generator continues as it would without a resumed epoch.
-        drawn = int(torch.empty((), dtype=torch.int64).random_().item())
-        order.seed = drawn if order.seed is None else order.seed
+        # A resumed epoch has drawn its seed before the state was saved.
+        if order.seed is None:
+            order.seed = int(torch.empty((), dtype=torch.int64).random_().item())
         generator = torch.Generator()
         generator.manual_seed(order.seed)
         return generator

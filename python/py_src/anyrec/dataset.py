@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _anyrec
+from ._keywords import keywords
 from ._paths import Path, Paths, many, size_of, telling
 from .results import Report, report_of
 from .view import MissingLabel, Selecting, unlabelled
@@ -108,6 +109,7 @@ def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Re
     return report_of(reports)
 
 
+@keywords()
 def open(
     paths: Paths,
     *,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from . import _anyrec
+from ._keywords import keywords
+from ._options import CreateOptions, OpenOptions
 from ._paths import Path, Paths, many, size_of, telling
 from .dataset import verified
 from .errors import UnsupportedFormat
@@ -25,7 +26,8 @@ def formats() -> list[dict[str, Any]]:
     return _anyrec.formats()
 
 
-def verify(paths: Paths, *, progress: bool = False, **options: Any) -> Report:
+@keywords(OpenOptions)
+def verify(paths: Paths, *, progress: bool = False, **options: Unpack[OpenOptions]) -> Report:
     """Reads every byte of the files and reports all damage. Damage does not raise an exception.
 
     :param paths: as for :func:`anyrec.open`.
@@ -45,6 +47,7 @@ def verify(paths: Paths, *, progress: bool = False, **options: Any) -> Report:
     return verified(_anyrec.expand(many(paths)), options, progress)
 
 
+@keywords(OpenOptions)
 def repair(
     input: Path,
     output: Path,
@@ -52,7 +55,7 @@ def repair(
     overwrite: bool = False,
     rebuild_tree: bool = False,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Repair:
     """Writes every intact record of a damaged file to a new file of the same format.
 
@@ -74,10 +77,11 @@ def repair(
     (False, 2, True)
     """
     with telling(progress, "repair", size_of([input])) as tell:
-        done = _anyrec.repair(input, output, options, overwrite, rebuild_tree, tell)
+        done = _anyrec.repair(input, output, {**options}, overwrite, rebuild_tree, tell)
     return Repair(report_of([done]), output_of(_text(output), done["written"]))
 
 
+@keywords(CreateOptions)
 def convert(
     inputs: Paths,
     output: Path,
@@ -90,9 +94,9 @@ def convert(
     label_output: Path | None = None,
     label_dtype: Any = None,
     skip_damage: bool = False,
-    open_options: Mapping[str, Any] | None = None,
+    open_options: OpenOptions | None = None,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[CreateOptions],
 ) -> Conversion:
     """Writes the records of the files, in order, to a file of any format.
 
@@ -141,7 +145,7 @@ def convert(
             output,
             format,
             opening,
-            options,
+            {**options},
             {name: value for name, value in how.items() if value is not None},
             tell,
         )
@@ -154,6 +158,7 @@ def convert(
     )
 
 
+@keywords(OpenOptions)
 def index(
     path: Path,
     output: Path | None = None,
@@ -161,7 +166,7 @@ def index(
     table: bool = False,
     overwrite: bool = False,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Indexed:
     """Writes a file's index, which locates records without a scan.
 
@@ -185,9 +190,10 @@ def index(
     ('words.idx', 2, '0\\t0\\n1\\t12\\n')
     """
     with telling(progress, "index", size_of([path])) as tell:
-        return Indexed(**_anyrec.index(path, output, table, overwrite, options, tell))
+        return Indexed(**_anyrec.index(path, output, table, overwrite, {**options}, tell))
 
 
+@keywords()
 def pack_folder(folder: Path, file: Path, *, overwrite: bool = False, progress: bool = False) -> int:
     """Packs a folder into an FFRecord file, and returns the number of packed files.
 

@@ -27,14 +27,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ._keywords import keywords
 from ._paths import Paths
 from .errors import InvalidArgument
-from .loader import Loader
+from .loader import AsDict, BatchT_co, Loader, OnError, OrderOptions, field_names, named
 from .view import Mix, View
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Brightness",
+    "CenterCrop",
     "CentreCrop",
     "Contrast",
     "Flip",
@@ -51,6 +53,7 @@ __all__ = [
     "ImageLoader",
     "Jitter",
     "Normalise",
+    "Normalize",
     "Pad",
     "PcaNoise",
     "RandomCrop",
@@ -221,6 +224,9 @@ class Normalise(Step):
     scale: float = 1.0
 
 
+CenterCrop = CentreCrop
+Normalize = Normalise
+
 IMAGENET = Normalise(mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375))
 """ImageNet's mean and standard deviation of red, green and blue."""
 
@@ -244,7 +250,7 @@ class ImageBatch(NamedTuple):
     data: Any
     """The images: (batch, channels, height, width), or (batch, height, width, channels)."""
     labels: Any
-    """Their labels as 32-bit floats, in two dimensions if ``label_width`` is above 1; ``None`` if no
+    """Their labels (32-bit floats unless ``label_dtype`` says otherwise), in two dimensions if ``label_width`` is above 1; ``None`` if no
     record has one."""
     indices: Any
     """The record numbers."""
@@ -254,7 +260,30 @@ class ImageBatch(NamedTuple):
     """How many samples at the end only fill up the last batch of an epoch."""
 
 
-class ImageLoader(Loader):
+class ImageOptions(OrderOptions, total=False):
+    """Options of :class:`ImageLoader` that :class:`anyrec.torch.ImageLoader` takes too."""
+
+    train: bool | None
+    steps: Sequence[Step] | None
+    channels: int
+    layout: Literal["NCHW", "NHWC"]
+    dtype: Literal["uint8", "float16", "bfloat16", "float32"]
+    label_width: int
+    label_dtype: Literal["float32", "int64"]
+    exif: bool
+    lenient: bool
+    on_error: OnError
+    augment_seed: int | None
+    max_bytes: int
+
+
+class _WholeOptions(ImageOptions, total=False):
+    rank: int
+    world: int
+    apply: Callable[[Any], Any] | None
+
+
+class ImageLoader(Loader[BatchT_co]):
     """Yields finished batches of images, read, decoded and transformed by threads.
 
     It is an :class:`anyrec.Loader`, with the same order, ranks, :meth:`state_dict`, resuming and errors.
@@ -274,6 +303,10 @@ class ImageLoader(Loader):
     :param dtype: ``uint8``, ``float16``, ``bfloat16`` (as ``uint16`` in NumPy, which has no such type)
         or ``float32``. Without :class:`Normalise`, values are 0 to 255.
     :param label_width: number of labels per record; 0 for no labels.
+    :param label_dtype: ``float32``, or ``int64`` for class numbers. A label that is no whole number is then
+        an error.
+    :param as_dict: ``True`` for batches that are dictionaries with the fields of :class:`ImageBatch`. A
+        mapping selects and renames fields: ``{"data": "pixel_values", "labels": "labels"}``.
     :param exif: turn images upright by their EXIF data.
     :param lenient: use as much as there is of a truncated or damaged JPEG.
     :param on_error: what to do with an image that cannot be decoded: ``raise``, ``skip`` or ``replace``
@@ -287,6 +320,27 @@ class ImageLoader(Loader):
     :param options: ``shuffle``, ``seed``, ``rank``, ``world``, ``threads``, ... of :class:`anyrec.Loader`.
     """
 
+    @overload
+    def __init__(
+        self: ImageLoader[ImageBatch],
+        data: Paths | Dataset | View | Mix,
+        batch_size: int,
+        size: Size = 224,
+        *,
+        as_dict: Literal[False] = False,
+        **options: Unpack[_WholeOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ImageLoader[dict[str, Any]],
+        data: Paths | Dataset | View | Mix,
+        batch_size: int,
+        size: Size = 224,
+        *,
+        as_dict: AsDict,
+        **options: Unpack[_WholeOptions],
+    ) -> None: ...
+    @keywords(OrderOptions)
     def __init__(
         self,
         data: Paths | Dataset | View | Mix,
@@ -299,13 +353,17 @@ class ImageLoader(Loader):
         layout: Literal["NCHW", "NHWC"] = "NCHW",
         dtype: Literal["uint8", "float16", "bfloat16", "float32"] = "float32",
         label_width: int = 1,
+        label_dtype: Literal["float32", "int64"] = "float32",
         exif: bool = False,
         lenient: bool = False,
-        on_error: Literal["raise", "skip", "replace", "blank"] = "raise",
+        on_error: OnError = "raise",
         apply: Callable[[Any], Any] | None = None,
         augment_seed: int | None = None,
+        as_dict: AsDict = False,
+        rank: int = 0,
+        world: int = 1,
         max_bytes: int = 4 << 30,
-        **options: Any,
+        **options: Unpack[OrderOptions],
     ) -> None:
         if (train is None) == (steps is None):
             raise InvalidArgument("pass either train=True or train=False for the usual steps, or steps=[...]")
@@ -316,15 +374,19 @@ class ImageLoader(Loader):
                 steps = steps[:-1]
             elif channels != 3:
                 raise InvalidArgument("the usual steps need three channels; pass steps=[...]")
-        for name in ("labels", "decode"):
-            if name in options:
-                raise TypeError(f"ImageLoader() got an unexpected keyword argument {name!r}")
+        if label_dtype not in ("float32", "int64"):
+            raise InvalidArgument(f"label_dtype is float32 or int64, not {label_dtype!r}")
         self.steps = list(steps)
         """The steps."""
         self.size = (size, size) if isinstance(size, int) else (size[0], size[1])
         """Height and width of a sample."""
         self.label_width = label_width
         """The number of labels per record."""
+        self.label_dtype = label_dtype
+        """The data type of the labels."""
+        self.as_dict = as_dict
+        """Whether batches are dictionaries."""
+        self._names = field_names(as_dict, ImageBatch)
         self.apply = apply
         """Called with every finished sample."""
         height, width = self.size
@@ -342,10 +404,27 @@ class ImageLoader(Loader):
             "lenient": lenient,
             "augment_seed": augment_seed,
         }
-        super().__init__(data, batch_size, on_error=on_error, labels=True, max_bytes=max_bytes, **options)
+        # A loader's type of batch is only declared; the overloads know those of Loader itself.
+        plain: Any = super()
+        plain.__init__(
+            data,
+            batch_size,
+            on_error=on_error,
+            labels=True,
+            max_bytes=max_bytes,
+            rank=rank,
+            world=world,
+            **options,
+        )
 
     def _native_options(self) -> dict[str, Any]:
         return {**super()._native_options(), "images": self._images}
+
+    def _take(self) -> Any:
+        batch = super()._take()
+        if batch is None or self._names is None:
+            return batch
+        return named(batch, self._names, strict=self.as_dict is not True)
 
     def _next(self) -> ImageBatch | None:
         loaded = self._native.next_images(self.label_width)
@@ -356,4 +435,17 @@ class ImageLoader(Loader):
         data = values.reshape(len(indices), *self.shape)
         if self.apply is not None:
             data = np.stack([self.apply(sample) for sample in data])
+        if labels is not None and self.label_dtype == "int64":
+            labels = _whole(labels, indices)
         return ImageBatch(data, labels, indices, ids, padding)
+
+
+def _whole(labels: npt.NDArray[Any], indices: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Returns labels as whole numbers."""
+    made = labels.astype(np.int64)
+    if not np.array_equal(made, labels):
+        first = np.argwhere(made != labels)[0]
+        raise InvalidArgument(
+            f"label_dtype: the label of record {indices[first[0]]} is {labels[tuple(first)]}, not a whole number"
+        )
+    return made

@@ -23,7 +23,7 @@ from ._mxnet.ndarray import NDArray
 from .dataset import Dataset
 from .dataset import open as open_dataset
 from .errors import AnyrecError
-from .image import ImageLoader
+from .image import ImageBatch, ImageLoader
 from .view import Mix, View
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class ImageRecordIter:
         self._batch: DataBatch | None = None
 
     @property
-    def loader(self) -> ImageLoader:
+    def loader(self) -> ImageLoader[ImageBatch]:
         """The loader that reads and decodes."""
         return self._epochs.loader
 
@@ -322,7 +322,7 @@ def _less_mean(data: npt.NDArray[np.uint8], mean: Sequence[float]) -> npt.NDArra
     return np.clip(values, -128, 127).astype(np.int8)
 
 
-def _loader(p: Parameters, data: Any) -> ImageLoader:
+def _loader(p: Parameters, data: Any) -> ImageLoader[ImageBatch]:
     height, width = p.data_shape[1:]
     dtype: Any = "uint8" if p.dtype == "int8" else p.dtype
     return ImageLoader(

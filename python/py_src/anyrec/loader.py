@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import operator
 import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 
 from . import _anyrec
+from ._keywords import keywords
 from ._paths import Paths
 from .errors import InvalidArgument
 from .view import MissingLabel, Mix, View, opened
@@ -19,10 +22,83 @@ if TYPE_CHECKING:
 
     from .dataset import Dataset
 
-__all__ = ["Loader"]
+__all__ = ["Counts", "Loader", "Stats"]
+
+logger = logging.getLogger("anyrec")
+_LOGGED_FAILURES = 100
+"""Failures that are logged, of those of one loader: as many as it keeps."""
+_DONE = {"skip": "skipped", "replace": "replaced", "blank": "blanked"}
+
+OnError = Literal["raise", "skip", "replace", "blank"]
+BatchT_co = TypeVar("BatchT_co", covariant=True)
+SampleT = TypeVar("SampleT")
 
 
-class Loader:
+class OrderOptions(TypedDict, total=False):
+    """Options of :class:`Loader` that other loaders take too."""
+
+    shuffle: bool
+    seed: int
+    epoch: int
+    drop_last: bool
+    threads: int
+    num_workers: int | None
+    prefetch: int
+    block: int | None
+    window: int
+
+
+class LoaderOptions(OrderOptions, total=False):
+    """Options of :class:`Loader` besides ``decode``."""
+
+    rank: int
+    world: int
+    max_bytes: int
+    on_error: OnError
+    labels: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What a loader did, in one epoch or in all; see :meth:`Loader.stats`. Times are in seconds."""
+
+    batches: int
+    """Batches that were yielded."""
+    records: int
+    """Records in them."""
+    bytes: int
+    """Size of the batches, after decoding."""
+    failed: int
+    """Records that were skipped, replaced or blanked."""
+    waited: float
+    """How long the caller waited for batches."""
+    loading: float
+    """How long the threads worked on the batches, in total over the threads."""
+    decoding: float
+    """How much of ``loading`` was spent decoding images. Images of a mapped file are read while they are
+    decoded."""
+    queue_depth: float
+    """How many batches were ready when one was requested, on average."""
+
+    @classmethod
+    def _of(cls, counted: dict[str, Any]) -> Self:
+        depth = counted.pop("ready") / max(1, counted["batches"])
+        return cls(**counted, queue_depth=depth)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """What a loader did; see :meth:`Loader.stats`."""
+
+    in_epoch: Counts
+    """The current epoch; between two epochs, the one that ended."""
+    total: Counts
+    """All epochs."""
+    queued: int
+    """Batches that are ready now."""
+
+
+class Loader(Generic[BatchT_co]):
     """Yields the records of a dataset in batches, epoch after epoch.
 
     Iterating yields one epoch of :class:`anyrec.Batch`, each with its record numbers (``batch.indices``).
@@ -62,6 +138,7 @@ class Loader:
         batch without a good record always raises. :attr:`errors` lists what was skipped and replaced.
     :param labels: read labels too (``batch.labels``). Records are then payloads, without the headers that
         hold the labels. A record without a label is a :class:`anyrec.MissingLabel` warning.
+    :param num_workers: torch's name for ``threads``; there are no worker processes. 0 is one thread.
     :param decode: a function applied to every record (:class:`anyrec.Record`) when its batch is yielded; a
         batch is then the list of its results.
 
@@ -70,6 +147,25 @@ class Loader:
     and spawned processes, where it continues from the same position.
     """
 
+    @overload
+    def __init__(
+        self: Loader[_anyrec.Batch],
+        data: Paths | Dataset | View | Mix,
+        batch_size: int,
+        *,
+        decode: None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[list[SampleT]],
+        data: Paths | Dataset | View | Mix,
+        batch_size: int,
+        *,
+        decode: Callable[[Any], SampleT],
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
+    @keywords()
     def __init__(
         self,
         data: Paths | Dataset | View | Mix,
@@ -82,11 +178,12 @@ class Loader:
         world: int = 1,
         drop_last: bool = False,
         threads: int = 0,
+        num_workers: int | None = None,
         prefetch: int = 0,
         max_bytes: int = 1 << 30,
         block: int | None = None,
         window: int = 64,
-        on_error: Literal["raise", "skip", "replace", "blank"] = "raise",
+        on_error: OnError = "raise",
         labels: bool = False,
         decode: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -104,7 +201,7 @@ class Loader:
             "rank": rank,
             "world": world,
             "drop_last": drop_last,
-            "threads": threads,
+            "threads": _threads(threads, num_workers),
             "prefetch": prefetch,
             "max_bytes": max_bytes,
             "block": block,
@@ -115,6 +212,7 @@ class Loader:
         }
         if block is not None and not shuffle:
             raise InvalidArgument("block needs shuffle=True")
+        self._logged = 0
         self._make()
         self.set_epoch(epoch)
 
@@ -131,18 +229,74 @@ class Loader:
         )
         self._iterations = 0
         self._warned = False
+        self._iterated = 0
 
     def __len__(self) -> int:
         """Returns the number of batches in a whole epoch, wherever the loader is: trainers rely on it."""
         return len(self._native)
 
-    def __iter__(self) -> Iterator[Any]:
+    @property
+    def drop_last(self) -> bool:
+        """Whether samples at the end that do not fill a batch on every rank are left out."""
+        return bool(self._options["drop_last"])
+
+    def __iter__(self) -> Iterator[BatchT_co]:
         """Iterates over the batches of an epoch.
 
         It starts at the position that was loaded or set. If this epoch has yielded a batch before, it starts
         the next epoch.
         """
         return _Epoch(self)
+
+    def _begin(self) -> int:
+        """Begins an iteration, and returns its number."""
+        self._native.begin()
+        self._iterated = self._native.epoch
+        self._iterations += 1
+        return self._iterations
+
+    def _take(self) -> BatchT_co | None:
+        """Returns the next batch; ``None`` at the end. Logs what happened."""
+        batch: BatchT_co | None = self._next()
+        if batch is None:
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("%s", _line(self._iterated, self.stats().in_epoch))
+            return None
+        if self._options["on_error"] != "raise":
+            self._log_failures()
+        return batch
+
+    def _log_failures(self) -> None:
+        failed = self._native.failed
+        if failed == self._logged:
+            return
+        if self._logged < _LOGGED_FAILURES:
+            done = _DONE[str(self._options["on_error"])]
+            for epoch, record, error in self._native.errors[self._logged :]:
+                logger.warning("%s record %d in epoch %d: %s", done, record, epoch, error)
+            if failed >= _LOGGED_FAILURES:
+                logger.warning("further records that cannot be read are only counted (loader.failed)")
+        self._logged = failed
+
+    def stats(self) -> Stats:
+        """Returns what the loader did and how long it took, in this epoch and in all.
+
+        If ``waited`` is a large part of an epoch's time, training waits for data.
+
+        >>> import anyrec
+        >>> with anyrec.create("words.ffr") as writer:
+        ...     for i in range(10):
+        ...         _ = writer.write(f"word {i}")
+        >>> loader = anyrec.Loader("words.ffr", 4)
+        >>> for _ in range(2):
+        ...     for batch in loader:
+        ...         pass
+        >>> stats = loader.stats()
+        >>> stats.in_epoch.batches, stats.in_epoch.records, stats.total.records, stats.total.bytes
+        (3, 10, 20, 120)
+        """
+        total, in_epoch, queued = self._native.stats()
+        return Stats(Counts._of(in_epoch), Counts._of(total), queued)
 
     def _next(self) -> Any:
         """Returns the next batch in the form the caller wants; ``None`` at the end."""
@@ -162,7 +316,7 @@ class Loader:
         if number is not None and not self._warned:
             self._warned = True
             message = f"record {number} has no label; this is told once per loader"
-            warnings.warn(message, MissingLabel, stacklevel=5)
+            warnings.warn(message, MissingLabel, stacklevel=6)
 
     @property
     def epoch(self) -> int:
@@ -259,14 +413,58 @@ def _part(data: Any) -> tuple[_anyrec.Dataset, Any]:
     return data, None
 
 
+def _threads(threads: int, num_workers: int | None) -> int:
+    """Returns the number of threads. torch's 0 means no worker besides the caller: one thread reads."""
+    if num_workers is None:
+        return threads
+    if threads != 0:
+        raise InvalidArgument("threads and num_workers are the same option: pass one of them")
+    return max(1, num_workers) if num_workers >= 0 else num_workers
+
+
+def _line(epoch: int, counts: Counts) -> str:
+    return (
+        f"epoch {epoch}: {counts.batches} batches, {counts.records} records, {counts.bytes} bytes, "
+        f"{counts.failed} failed; waited {counts.waited:.3f} s, loading {counts.loading:.3f} s of threads, "
+        f"decoding {counts.decoding:.3f} s of them, queue depth {counts.queue_depth:.1f}"
+    )
+
+
+AsDict = bool | Mapping[str, str]
+"""Whether batches are dictionaries: with the names of the fields, or with other names for some of them."""
+
+
+def field_names(as_dict: AsDict, batch: type[NamedTuple]) -> dict[str, str] | None:
+    """Returns the names of the fields of a dictionary batch; ``None`` for batches that are no dictionaries."""
+    if isinstance(as_dict, Mapping):
+        for name in as_dict:
+            if name not in batch._fields:
+                known = ", ".join(batch._fields)
+                raise InvalidArgument(f"as_dict: a batch has no field {name!r}, only {known}")
+        return dict(as_dict)
+    return {name: name for name in batch._fields} if as_dict else None
+
+
+def named(batch: Any, names: dict[str, str], strict: bool) -> dict[str, Any]:
+    """Returns a batch as a dictionary. Fields without a value are left out, or an error if ``strict``."""
+    made = {}
+    for field, name in names.items():
+        value = getattr(batch, field)
+        if value is not None:
+            made[name] = value
+        elif strict:
+            raise InvalidArgument(f"as_dict: this batch has no {field}")
+    return made
+
+
 class _Epoch:
     """The batches of one iteration. Leaving it early stops the loader's threads.
 
     It starts with its first batch, because trainers create iterators before they set the epoch.
     """
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader: Loader | None = loader
+    def __init__(self, loader: Loader[Any]) -> None:
+        self._loader: Loader[Any] | None = loader
         self._number: int | None = None
 
     def __iter__(self) -> Self:
@@ -277,12 +475,10 @@ class _Epoch:
         if loader is None:
             raise StopIteration
         if self._number is None:
-            loader._native.begin()
-            loader._iterations += 1
-            self._number = loader._iterations
+            self._number = loader._begin()
         if loader._iterations != self._number:
             raise InvalidArgument("this iterator is stale: a newer iteration began or the position was set")
-        batch = loader._next()
+        batch = loader._take()
         if batch is None:
             self._loader = None
             raise StopIteration

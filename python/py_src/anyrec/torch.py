@@ -20,11 +20,10 @@ method, and with its distributed sampler.
 from __future__ import annotations
 
 import operator
-import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -40,7 +39,12 @@ import anyrec
 
 from . import image as _image
 from . import loader as _loader
+from ._keywords import keywords
+from ._options import OpenOptions
+from ._paths import Paths
 from ._steps import Order, StepSampler
+from ._trainers import Stepping
+from .loader import AsDict, BatchT_co, OnError, OrderOptions, field_names, named
 from .view import opened, unlabelled
 
 if TYPE_CHECKING:
@@ -65,14 +69,15 @@ class Dataset(torch.utils.data.Dataset[Any]):
     picklable (a function of a module).
     """
 
+    @keywords(OpenOptions)
     def __init__(
         self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | anyrec.Dataset | anyrec.View,
+        paths: Paths | anyrec.Dataset | anyrec.View,
         decode: Callable[[Any], Any] | None = None,
         *,
         payload: bool = True,
         labels: bool = False,
-        **options: Any,
+        **options: Unpack[OpenOptions],
     ) -> None:
         self.decode = decode
         self.payload = payload
@@ -115,6 +120,13 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return f"<{type(self).__name__} {what}: {len(self)} records>"
 
 
+class _TorchOptions(TypedDict, total=False):
+    """Arguments of torch's loader that not every supported version has."""
+
+    pin_memory_device: str
+    in_order: bool
+
+
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """torch's loader, with its arguments, that can start an epoch at any batch.
 
@@ -129,6 +141,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     start_method: str | None = None
     """How workers are started without ``multiprocessing_context``; torch's default if ``None``."""
 
+    @keywords(_TorchOptions)
     def __init__(
         self,
         dataset: Any,
@@ -148,8 +161,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
         skippable: bool = True,
-        **options: Any,
+        **more: Unpack[_TorchOptions],
     ) -> None:
+        options: dict[str, Any] = {**more}
         self.skippable = skippable
         if multiprocessing_context is None and num_workers > 0:
             multiprocessing_context = self.start_method
@@ -257,7 +271,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if steps.resumed is not None and steps.resumed.running:
             # It was resumed and left before its end: this is another epoch.
             steps.resumed = None
-        epoch = _Epoch(steps, super().__iter__())
+        # torch draws a seed for the workers when an epoch begins; a resumed one has begun before.
+        resumed = steps.resumed is not None and steps.resumed.step > 0
+        with torch.random.fork_rng([], enabled=resumed):
+            epoch = _Epoch(steps, super().__iter__())
         self._epoch = weakref.ref(epoch)
         return epoch
 
@@ -326,7 +343,34 @@ class Batch(NamedTuple):
         return list(self.data.split(self.offsets.diff().tolist()) if is_flat else self.data.unbind(0))
 
 
-class Loader(_loader.Loader):
+class TensorOptions(OrderOptions, total=False):
+    """Options of :class:`Loader` that have no default of their own here."""
+
+    max_bytes: int
+    on_error: OnError
+    labels: bool
+
+
+class _WholeOptions(TensorOptions, total=False):
+    shape: Sequence[int] | None
+    dtype: torch.dtype | None
+    label_dtype: torch.dtype | None
+    pin_memory: bool
+    device: Any
+    rank: int | None
+    world: int | None
+    decode: Callable[[Any], Any] | None
+
+
+class _Options(_image.ImageOptions, total=False):
+    pin_memory: bool
+    device: Any
+    rank: int | None
+    world: int | None
+    apply: Callable[[Any], Any] | None
+
+
+class Loader(Stepping, _loader.Loader[BatchT_co]):
     """:class:`anyrec.Loader`, with its arguments, that yields tensors (:class:`Batch`).
 
     The tensors share the memory that the threads read into. Nothing is copied, and you may modify a
@@ -335,6 +379,9 @@ class Loader(_loader.Loader):
     :param shape: the shape of a record, if all have the same; each batch is then one tensor. IDX files
         store theirs.
     :param dtype: the element type (default ``torch.uint8``).
+    :param label_dtype: the element type of the labels, such as ``torch.int64`` for class numbers.
+    :param as_dict: ``True`` for batches that are dictionaries with the fields of :class:`Batch`. A mapping
+        selects and renames fields: ``{"data": "pixel_values", "labels": "labels"}``.
     :param pin_memory: copy batches to pinned memory, which a GPU reads faster. Without a GPU
         this only warns.
     :param device: move batches to this device.
@@ -349,21 +396,49 @@ class Loader(_loader.Loader):
     [(4, 2, 2), (4, 2, 2), (2, 2, 2)]
     """
 
+    @overload
+    def __init__(
+        self: Loader[Batch],
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        batch_size: int,
+        *,
+        as_dict: Literal[False] = False,
+        **options: Unpack[_WholeOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[dict[str, Any]],
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        batch_size: int,
+        *,
+        as_dict: AsDict,
+        **options: Unpack[_WholeOptions],
+    ) -> None: ...
+    @keywords(TensorOptions)
     def __init__(
         self,
-        data: Any,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
         batch_size: int,
         *,
         shape: Sequence[int] | None = None,
         dtype: torch.dtype | None = None,
+        label_dtype: torch.dtype | None = None,
+        as_dict: AsDict = False,
         pin_memory: bool = False,
         device: Any = None,
         rank: int | None = None,
         world: int | None = None,
-        **options: Any,
+        decode: Callable[[Any], Any] | None = None,
+        **options: Unpack[TensorOptions],
     ) -> None:
         rank, world = _ranks(rank, world)
-        super().__init__(data, batch_size, rank=rank, world=world, **options)
+        plain: Any = super()
+        plain.__init__(data, batch_size, rank=rank, world=world, decode=decode, **options)
+        self.label_dtype = label_dtype
+        """The element type of the labels, if it was chosen."""
+        self.as_dict = as_dict
+        """Whether batches are dictionaries."""
+        self._names = field_names(as_dict, Batch)
         self._big_endian: str | None = None
         if shape is None and dtype is None and self.decode is None:
             shape, dtype = self._stored_shape()
@@ -375,11 +450,6 @@ class Loader(_loader.Loader):
         """The device that batches are moved to."""
         self.pinned = _can_pin(pin_memory)
         """Whether batches are copied to pinned memory."""
-
-    @property
-    def sampler(self) -> Self:
-        """The loader itself, because trainers such as Lightning call ``set_epoch`` on the sampler."""
-        return self
 
     def _stored_shape(self) -> tuple[tuple[int, ...] | None, torch.dtype | None]:
         """Returns the shape that the files store (IDX), if all store the same."""
@@ -393,6 +463,12 @@ class Loader(_loader.Loader):
             # IDX files are big-endian.
             self._big_endian = np.dtype(name).newbyteorder(">").str
         return shape, getattr(torch, name)
+
+    def _take(self) -> Any:
+        batch = super()._take()
+        if batch is None or self._names is None:
+            return batch
+        return named(batch, self._names, strict=self.as_dict is not True)
 
     def _next(self) -> Batch | None:
         if self.decode is not None:
@@ -419,12 +495,14 @@ class Loader(_loader.Loader):
             return None
         data = default_collate([decode(record) for record in batch])
         if self.pinned:
-            data = pin_memory(data)
+            data = pin_memory(data)  # type: ignore[no-untyped-call]
         return self._finished(data, batch.offsets, batch.indices, batch.labels, batch.padding)
 
     def _finished(self, data: Any, offsets: Any, indices: Any, labels: Any, padding: int) -> Batch:
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
+            if self.label_dtype is not None:
+                labels = labels.to(self.label_dtype)
         batch = Batch(data, torch.from_numpy(offsets), torch.from_numpy(indices), labels, padding)
         return batch if self.device is None else Batch(*_moved(batch, self.device, self.pinned))
 
@@ -439,7 +517,7 @@ class Loader(_loader.Loader):
         return flat.view(self.dtype).view(count, *shape)
 
 
-class ImageLoader(_image.ImageLoader):
+class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     """:class:`anyrec.ImageLoader`, with its arguments, that yields tensors (:class:`anyrec.ImageBatch`).
 
     The tensors share the memory that the threads write to. Nothing is copied, and you may modify a tensor
@@ -453,31 +531,49 @@ class ImageLoader(_image.ImageLoader):
     ``apply`` takes and returns tensors.
     """
 
+    @overload
+    def __init__(
+        self: ImageLoader[_image.ImageBatch],
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        batch_size: int,
+        size: _image.Size = 224,
+        *,
+        as_dict: Literal[False] = False,
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ImageLoader[dict[str, Any]],
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        batch_size: int,
+        size: _image.Size = 224,
+        *,
+        as_dict: AsDict,
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @keywords(_image.ImageOptions)
     def __init__(
         self,
-        data: Any,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
         batch_size: int,
-        size: int | tuple[int, int] = 224,
+        size: _image.Size = 224,
         *,
+        as_dict: AsDict = False,
         pin_memory: bool = False,
         device: Any = None,
         rank: int | None = None,
         world: int | None = None,
         apply: Callable[[Any], Any] | None = None,
-        **options: Any,
+        **options: Unpack[_image.ImageOptions],
     ) -> None:
         rank, world = _ranks(rank, world)
-        super().__init__(data, batch_size, size, rank=rank, world=world, **options)
+        plain: Any = super()
+        plain.__init__(data, batch_size, size, as_dict=as_dict, rank=rank, world=world, **options)
         self._apply = apply
         self.device = device
         """The device that batches are moved to."""
         self.pinned = _can_pin(pin_memory)
         """Whether batches are copied to pinned memory."""
-
-    @property
-    def sampler(self) -> Self:
-        """The loader itself, because trainers such as Lightning call ``set_epoch`` on the sampler."""
-        return self
 
     def _next(self) -> _image.ImageBatch | None:
         batch = super()._next()

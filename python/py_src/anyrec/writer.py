@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from . import _anyrec
+from ._keywords import keywords
+from ._options import CreateOptions
 from ._paths import Path
 from .errors import UnsupportedFormat
 
@@ -79,7 +81,8 @@ class Writer(Completing, _anyrec.Writer):
         return f"<Writer {self.path!r}: {self.format}, {state}>"
 
 
-def create(path: Path, format: str | None = None, **options: Any) -> Writer:
+@keywords(CreateOptions)
+def create(path: Path, format: str | None = None, **options: Unpack[CreateOptions]) -> Writer:
     """Creates a record file. Use it as a context manager.
 
     :param path: the file, which is published when the writer is closed.

@@ -7,6 +7,7 @@ use crate::engine::{self, BatchPool, Fetch, OnBad, Place, RecordSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Before a batch of more records than this is planned, the files are checked to contain them.
 const MANY: u64 = 1 << 16;
@@ -145,25 +146,30 @@ pub(super) struct Job {
     pub scratch: BatchPool,
 }
 
+/// A batch, and what the loading of it reports.
+pub(super) struct Load {
+    pub loaded: Loaded,
+    /// The records that failed.
+    pub failures: Vec<Failure>,
+    /// How long loading took, and decoding as a part of it.
+    pub loading: Duration,
+    pub decoding: Duration,
+}
+
 /// Records read for a batch, with their tags if requested.
 struct Read {
     /// The places in the batch of the good records, ascending, each with its index in `records`.
     good: Vec<(usize, usize)>,
     records: Batch,
     tags: Vec<Tags>,
+    decoding: Duration,
 }
 
 impl Job {
-    /// Loads the batch of the step that begins at `consumed` on up to `threads` threads, and
-    /// returns it with the records that failed. Fails once `stop` is set, because no one waits for
-    /// the batch then.
-    pub fn load(
-        &self,
-        epoch: u64,
-        consumed: u64,
-        threads: usize,
-        stop: &AtomicBool,
-    ) -> Result<(Loaded, Vec<Failure>)> {
+    /// Loads the batch of the step that begins at `consumed` on up to `threads` threads. Fails once
+    /// `stop` is set, because no one waits for the batch then.
+    pub fn load(&self, epoch: u64, consumed: u64, threads: usize, stop: &AtomicBool) -> Result<Load> {
+        let began = Instant::now();
         let mut indices = Vec::new();
         let count = self.plan.count(consumed);
         if count > MANY {
@@ -194,7 +200,7 @@ impl Job {
         }
         let real = indices.len().saturating_sub(usize::try_from(padding).unwrap_or(usize::MAX));
         let padding = kept.iter().filter(|kept| kept.place >= real).count() as u64;
-        let Read { mut records, mut tags, .. } = read;
+        let Read { mut records, mut tags, decoding, .. } = read;
         if !kept.iter().map(|kept| kept.at).eq(0..records.len()) {
             let gathered = kept.iter().map(|kept| records.get(kept.at).unwrap_or_default()).collect();
             self.pool.give(std::mem::replace(&mut records, gathered));
@@ -206,7 +212,8 @@ impl Job {
             tags.iter().zip(&indices).map(id).collect()
         });
         let labels = self.labels.then(|| tags.into_iter().map(|tags| tags.label).collect());
-        Ok((Loaded { records, indices, labels, ids, padding }, failures))
+        let loaded = Loaded { records, indices, labels, ids, padding };
+        Ok(Load { loaded, failures, loading: began.elapsed(), decoding })
     }
 
     /// Whether an unreadable record is left out of its batch.
@@ -224,7 +231,8 @@ impl Job {
 
     /// Reads records, and their tags if requested.
     fn read(&self, indices: &[u64], threads: usize, failed: &mut impl FnMut(u64, Error)) -> Result<Read> {
-        let mut read = Read { good: Vec::new(), records: self.pool.take(), tags: Vec::new() };
+        let mut read =
+            Read { good: Vec::new(), records: self.pool.take(), tags: Vec::new(), decoding: Duration::ZERO };
         for numbers in indices.chunks(engine::GROUP) {
             let first = read.records.len();
             let fetch = self.locate(numbers, &read.records, threads)?;
@@ -286,12 +294,16 @@ impl Job {
         let mut slots = samples.lay_out(ends.collect())?.chunks_exact_mut(size.max(1));
         let (mut good, mut all_tags) = (Vec::new(), Vec::new());
         let mut scratch = self.scratch.take();
+        let mut decoding = Duration::ZERO;
         for numbers in indices.chunks(engine::GROUP) {
             let fetch = self.locate(numbers, &Batch::new(), 1)?;
+            // The first visit comes when the group has been read.
+            let mut began = None;
             fetch.visit(&mut scratch, |place, position, record| {
                 if stop.load(Ordering::Relaxed) {
                     return Err(Error::invalid("the loader was closed"));
                 }
+                began.get_or_insert_with(Instant::now);
                 let at = all_tags.len();
                 let (slot, number) =
                     (slots.next().unwrap_or_default(), indices.get(at).copied().unwrap_or(0));
@@ -323,9 +335,10 @@ impl Job {
                 }
                 Ok(())
             })?;
+            decoding = decoding.saturating_add(began.map_or(Duration::ZERO, |began| began.elapsed()));
         }
         self.scratch.give(scratch);
-        Ok(Read { good, records: samples, tags: all_tags })
+        Ok(Read { good, records: samples, tags: all_tags, decoding })
     }
 
     /// Which of the good records fills each of the `count` places of a batch.

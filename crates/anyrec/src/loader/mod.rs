@@ -42,15 +42,17 @@ mod order;
 mod permutation;
 mod plan;
 mod run;
+mod stats;
 
 pub use load::{Decode, Failure, Loaded, OnError, Sample};
 pub use order::Shuffle;
 pub use permutation::Permutation;
 pub use plan::{Plan, PlanOptions, State};
+pub use stats::Stats;
 
 use crate::base::{Error, Result};
 use crate::engine::{BatchPool, RecordSet};
-use load::Job;
+use load::{Job, Load};
 use run::{Ahead, Run};
 use std::fmt;
 use std::sync::Arc;
@@ -115,8 +117,12 @@ pub struct Loader {
     /// it.
     begun: bool,
     run: Option<Run>,
-    failed: u64,
     failures: Vec<Arc<Failure>>,
+    total: Stats,
+    /// What was counted since the epoch began, or the last one if none has begun since.
+    in_epoch: Stats,
+    /// Whether the next request begins another epoch for `in_epoch`.
+    epoch_is_over: bool,
 }
 
 impl Loader {
@@ -147,8 +153,10 @@ impl Loader {
             consumed: 0,
             begun: false,
             run: None,
-            failed: 0,
             failures: Vec::new(),
+            total: Stats::default(),
+            in_epoch: Stats::default(),
+            epoch_is_over: false,
         })
     }
 
@@ -200,12 +208,22 @@ impl Loader {
     /// yet used is kept, so that this may be called before every epoch.
     pub fn set_epoch(&mut self, epoch: u64) {
         let consumed = if self.begun || epoch != self.epoch { 0 } else { self.consumed };
+        self.epoch_is_over |= self.begun || epoch != self.epoch;
         self.go_to(epoch, consumed);
     }
 
     /// Moves to a step of the current or next epoch.
     pub fn set_step(&mut self, step: u64) {
         self.go_to(self.epoch, self.plan().consumed(step));
+    }
+
+    /// Skips batches of the epoch without reading them, as if they had been returned.
+    pub fn skip(&mut self, batches: u64) {
+        if batches > 0 {
+            let consumed = self.consumed.saturating_add(self.plan().consumed(batches));
+            self.go_to(self.epoch, consumed.min(self.plan().samples()));
+            self.begun = true;
+        }
     }
 
     fn go_to(&mut self, epoch: u64, consumed: u64) {
@@ -217,7 +235,7 @@ impl Loader {
     /// a batch of this one was returned, whether or not it was the last.
     pub fn begin(&mut self) {
         if self.begun {
-            self.go_to(self.epoch.saturating_add(1), 0);
+            self.end_epoch();
         }
     }
 
@@ -245,20 +263,48 @@ impl Loader {
 
     fn poll(&mut self, deadline: Option<Instant>) -> Result<Poll<Option<Loaded>>> {
         if self.steps_left() == 0 {
-            self.go_to(self.epoch.saturating_add(1), 0);
+            self.end_epoch();
             return Ok(Poll::Ready(None));
         }
-        let Some(outcome) = self.running()?.next(deadline) else { return Ok(Poll::Pending) };
-        let (loaded, failures) = outcome.inspect_err(|_| self.close())?;
+        if std::mem::take(&mut self.epoch_is_over) {
+            self.in_epoch = Stats::default();
+        }
+        let began = Instant::now();
+        let run = self.running()?;
+        let ready = run.ready();
+        let outcome = run.next(deadline);
+        self.count(&Stats { waited: began.elapsed(), ..Stats::default() });
+        let Some(outcome) = outcome else { return Ok(Poll::Pending) };
+        let Load { loaded, failures, loading, decoding } = outcome.inspect_err(|_| self.close())?;
         self.consumed = self.plan().after(self.consumed);
         self.begun = true;
-        self.failed = self.failed.saturating_add(failures.len() as u64);
+        self.count(&Stats {
+            batches: 1,
+            records: loaded.indices.len() as u64,
+            bytes: loaded.records.buffer().len() as u64,
+            failed: failures.len() as u64,
+            waited: Duration::ZERO,
+            loading,
+            decoding,
+            ready,
+        });
         let room = KEPT_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(failures.into_iter().take(room).map(Arc::new));
         if self.steps_left() == 0 {
             self.close();
         }
         Ok(Poll::Ready(Some(loaded)))
+    }
+
+    /// Moves to the beginning of the next epoch.
+    fn end_epoch(&mut self) {
+        self.epoch_is_over = true;
+        self.go_to(self.epoch.saturating_add(1), 0);
+    }
+
+    fn count(&mut self, more: &Stats) {
+        self.total.add(more);
+        self.in_epoch.add(more);
     }
 
     /// The running threads, started if there are none in this process.
@@ -284,7 +330,22 @@ impl Loader {
 
     /// Number of records that could not be read or decoded and were skipped or replaced.
     pub fn failed(&self) -> u64 {
-        self.failed
+        self.total.failed
+    }
+
+    /// What the loader did since it was created.
+    pub fn stats(&self) -> Stats {
+        self.total
+    }
+
+    /// What the loader did in the current epoch; between two epochs, in the one that ended.
+    pub fn epoch_stats(&self) -> Stats {
+        self.in_epoch
+    }
+
+    /// Number of batches that are ready to be returned.
+    pub fn queued(&self) -> u64 {
+        self.run.as_ref().filter(|run| run.is_ours()).map_or(0, Run::ready)
     }
 
     /// The first hundred failures.

@@ -5,7 +5,7 @@
 //! in step order, whichever thread finished first. When fewer steps are left than there are
 //! threads, idle threads help with the remaining ones.
 
-use super::load::{Failure, Job, Loaded};
+use super::load::{Job, Load};
 use crate::base::Result;
 use crate::threads::fork::generation;
 use crate::threads::{Thread, caught, spawn};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The result of a thread for a step.
-type Outcome = Result<(Loaded, Vec<Failure>)>;
+type Outcome = Result<Load>;
 
 /// How far ahead of the consumer the threads may be.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +86,11 @@ impl Run {
     /// Whether the threads are in this process.
     pub fn is_ours(&self) -> bool {
         self.process == generation()
+    }
+
+    /// Number of batches that are ready.
+    pub fn ready(&self) -> u64 {
+        self.shared.lock().waiting.len() as u64
     }
 
     /// The next batch; `None` if it is not ready by the deadline.
@@ -175,7 +180,7 @@ impl Progress {
 }
 
 fn size(outcome: &Outcome) -> u64 {
-    outcome.as_ref().map_or(0, |(loaded, _)| loaded.records.buffer().len() as u64)
+    outcome.as_ref().map_or(0, |load| load.loaded.records.buffer().len() as u64)
 }
 
 /// Number of threads that may work on a step when this many are left: idle threads help.

@@ -5,6 +5,7 @@ mod mixing;
 mod plans;
 mod running;
 mod source;
+mod stats;
 
 use anyrec::loader::{Loader, LoaderOptions, Plan, PlanOptions, Shuffle};
 use source::Numbers;

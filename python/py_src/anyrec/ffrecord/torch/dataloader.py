@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
 from ... import torch as anyrec_torch
+from ..._keywords import keywords
 
 
 class DataLoader(anyrec_torch.DataLoader):
@@ -21,6 +22,7 @@ class DataLoader(anyrec_torch.DataLoader):
 
     start_method = "fork"
 
+    @keywords(anyrec_torch._TorchOptions)
     def __init__(
         self,
         dataset: Any,
@@ -40,7 +42,7 @@ class DataLoader(anyrec_torch.DataLoader):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
         skippable: bool = True,
-        **options: Any,
+        **more: Unpack[anyrec_torch._TorchOptions],
     ) -> None:
         super().__init__(
             dataset,
@@ -59,7 +61,7 @@ class DataLoader(anyrec_torch.DataLoader):
             prefetch_factor=prefetch_factor,
             persistent_workers=persistent_workers,
             skippable=skippable,
-            **options,
+            **more,
         )
 
     def set_step(self, step: int) -> None:
