@@ -192,7 +192,8 @@ class ImageRecordIter:
     As in MXNet, :meth:`reset` starts the next epoch. With ``round_batch`` (the default), that epoch
     continues after the images that filled up the last batch. Arrays are :class:`NDArray`. ``docs/images.md``
     describes each parameter and the differences from the original. An unknown parameter, or one that
-    requests something unsupported, is an :class:`MXNetError` that names it (also an :class:`anyrec.InvalidArgument`).
+    requests something unsupported, is an :class:`MXNetError` that names it, and also an
+    :class:`anyrec.InvalidArgument`.
     """
 
     def __init__(self, **parameters: Any) -> None:

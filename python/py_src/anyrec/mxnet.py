@@ -423,7 +423,7 @@ class _WrittenIndex(io.TextIOBase):
         self.name = name
 
     def write(self, text: str, /) -> int:
-        raise io.UnsupportedOperation(f"{self.name}: write_idx(key, record) writes its line to the index file")
+        raise io.UnsupportedOperation(f"{self.name}: write_idx(key, record) adds to the index file")
 
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]

@@ -119,7 +119,8 @@ def outcome(work):
         return shown(work())
     except (mx.MXNetError, ValueError, TypeError, IndexError, AssertionError) as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        return next(kind for kind in ("MXNetError", "IndexError", "ValueError", "TypeError", "AssertionError") if kind in kinds)
+        names = ("MXNetError", "IndexError", "ValueError", "TypeError", "AssertionError")
+        return next(name for name in names if name in kinds)
 
 
 if __name__ == "__main__":

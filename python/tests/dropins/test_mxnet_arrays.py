@@ -35,7 +35,8 @@ def test_every_call_gives_what_the_original_gives(images):
     if ORIGINAL is None:
         pytest.skip("MXNET'S ARRAYS NOT COMPARED: ANYREC_MXNET_PYTHON names no Python that has mxnet 1.9.1")
     run_script(SCRIPT, *images, "ours.pickle")
-    subprocess.run([ORIGINAL, "-W", "ignore", SCRIPT, *images, "theirs.pickle"], check=True, capture_output=True)
+    command = [ORIGINAL, "-W", "ignore", SCRIPT, *images, "theirs.pickle"]
+    subprocess.run(command, check=True, capture_output=True)
     ours, theirs = (pickle.loads(Path(f"{name}.pickle").read_bytes()) for name in ("ours", "theirs"))
     assert list(ours) == list(theirs) and len(ours) > 250
     for (name, what), expected in theirs.items():

@@ -11,7 +11,8 @@ import anyrec
 import numpy as np
 import pytest
 from anyrec import _anyrec, ffrecord, mxnet
-from anyrec.mxnet import IRHeader, MXIndexedRecordIO, MXNetError, MXRecordIO, pack, pack_img, unpack, unpack_img
+from anyrec.mxnet import IRHeader, MXIndexedRecordIO, MXNetError, MXRecordIO
+from anyrec.mxnet import pack, pack_img, unpack, unpack_img
 
 HEADER = IRHeader(0, 1.0, 1, 0)
 
@@ -236,7 +237,9 @@ def test_arrays_of_a_batch_are_the_originals(batches):
     assert data[1].asnumpy().mean() == 10 and isinstance(batch.index, np.ndarray)
 
 
-@pytest.mark.parametrize("wrong", [{"no_such": 1}, {"rotate": "x"}, {"batch_size": 0}, {"path_imgrec": "none.rec"}])
+@pytest.mark.parametrize(
+    "wrong", [{"no_such": 1}, {"rotate": "x"}, {"batch_size": 0}, {"path_imgrec": "none.rec"}]
+)
 def test_parameter_that_cannot_be_used_is_the_originals_error(batches, wrong):
     with pytest.raises(MXNetError):
         mxnet.ImageRecordIter(**{**batches, **wrong})

@@ -85,7 +85,10 @@ def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
         interp: as for :func:`imresize`; 9 takes cubic to enlarge and area to shrink, 10 any at random.
     """
     height, width, _ = src.shape
-    new_width, new_height = (size, size * height // width) if height > width else (size * width // height, size)
+    if height > width:
+        new_width, new_height = size, size * height // width
+    else:
+        new_width, new_height = size * width // height, size
     if interp == _RANDOM:
         interp = random.randint(0, 4)
     elif interp == _AUTOMATIC:

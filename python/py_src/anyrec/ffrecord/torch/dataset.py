@@ -78,7 +78,8 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
         """Returns this dataset followed by another one of this kind."""
         if not isinstance(other, Dataset):
             raise TypeError(
-                f"an ffrecord.torch.Dataset takes lists of indices and cannot be followed by a {type(other).__name__}"
+                "an ffrecord.torch.Dataset takes lists of indices and cannot be followed by a "
+                f"{type(other).__name__}"
             )
         return ConcatDataset([self, other])
 
