@@ -7,12 +7,15 @@ use crate::sequences::Many;
 use anyrec::format::ffrecord::{self, Reader};
 use anyrec::format::{OpenOptions, RecordReader};
 use anyrec::io::{Access, open_file};
-use anyrec::{Error, ErrorKind, Place, RecordSet, Result};
+use anyrec::{Bytes, Error, ErrorKind, Place, RecordSet, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Samples up to this size are copied from the mapped file into an array.
+const SMALL: usize = 4 << 10;
 
 /// More files than any folder should hold, and few enough to list their names.
 const MOST_PARTS: u64 = 1 << 20;
@@ -53,9 +56,18 @@ impl Files {
     }
 
     /// One sample, without the preparations that only pay for many.
-    fn read_one(&self, index: u64) -> Result<Vec<u8>> {
-        let place = self.find(index)?;
-        Ok(place.reader.read(place.index)?.into())
+    fn read_one(&self, index: u64) -> Result<Bytes> {
+        let Place { reader, index } = self.find(index)?;
+        let source = reader.source();
+        source.guard()?;
+        let location = reader.locate(index)?;
+        if location.span.end - location.span.start > SMALL as u64 {
+            return reader.read(index);
+        }
+        // From the map: a call of the system would take longer than this copy.
+        let frame = source.view(location.span.clone())?;
+        let sample = reader.decode(index, &location, &frame).map(|sample| Bytes::copy_from_slice(&sample));
+        source.check_unchanged().and(sample)
     }
 
     /// The samples, each in memory of its own.
@@ -170,7 +182,12 @@ impl FfReader {
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let files = self.opened()?;
         let index = indices::one(index, files.count())?;
-        Ok(PyArray1::from_vec(py, done(py, || files.read_one(index))?))
+        let sample = done(py, || files.read_one(index))?;
+        // An array that takes over memory is an object more, which costs more than a small copy.
+        Ok(match sample.len() <= SMALL {
+            true => PyArray1::from_slice(py, &sample),
+            false => PyArray1::from_vec(py, sample.into()),
+        })
     }
 
     /// The offset of each sample of a file, followed by the file's length.

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _anyrec
-from ..errors import AnyrecError, ClosedError, CorruptRecord
+from ..errors import AnyrecError, ClosedError, CorruptRecord, RecordNotFound
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -134,17 +134,20 @@ class FileReader:
 
     def read_one(self, index: SupportsIndex) -> npt.NDArray[np.uint8]:
         """Returns one sample as a writable array."""
-        number = operator.index(index)
-        if not 0 <= number < self.n:
-            self._checked([number])
+        number: Any = index
         try:
-            return self._reader.read_one(number)
+            if number >= 0:
+                return self._reader.read_one(number)
         except CorruptRecord as error:
-            raise self._first_damaged([number], error) from error
+            raise self._first_damaged([operator.index(index)], error) from error
+        except RecordNotFound:
+            # Below, with the original's message.
+            pass
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
         except AnyrecError as error:
             raise _renamed(error, str(error)) from error
+        return self.read([index])[0]
 
     def _checked(self, indices: _Indices) -> list[int]:
         """Returns the numbers as a list, each checked."""
