@@ -207,12 +207,18 @@ impl Batch {
         self.buffer.len()
     }
 
-    /// The records as read-only `uint8` arrays over the shared buffer, without a copy.
+    /// The records as read-only `uint8` arrays over the shared buffer, without a copy. Those of IDX
+    /// files have their shape and type, see `Record.numpy`.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.buffer(py)?;
         let arrays = (0..self.length()).map(|index| {
             let (begin, end) = self.span(index).unwrap_or_default();
-            all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))
+            let array = all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))?;
+            let number = self.home.as_ref().and_then(|(home, numbers)| Some((home, *numbers.get(index)?)));
+            match number {
+                Some((home, number)) => home.shaped(array, number),
+                None => Ok(array),
+            }
         });
         list_of(py, arrays)
     }

@@ -79,6 +79,21 @@ impl Home {
         Arc::new(Home { set: Arc::clone(&self.set), payloads: true, in_order: self.in_order })
     }
 
+    /// An array over a record's bytes with the type and shape that the record's file declares. The
+    /// array is a copy if the bytes are not in this machine's order.
+    pub fn shaped<'py>(&self, array: Bound<'py, PyAny>, number: u64) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(place) = self.set.find(number) else { return Ok(array) };
+        let Some((dtype, shape)) = place.reader.item() else { return Ok(array) };
+        let shape = PyTuple::new(array.py(), shape)?;
+        if dtype.size() == 1 {
+            return array.call_method1("view", (dtype.name(),))?.call_method1("reshape", (shape,));
+        }
+        let stored = array.py().import("numpy")?.call_method1("dtype", (dtype.name(),))?;
+        let stored = stored.call_method1("newbyteorder", (">",))?;
+        let native = array.call_method1("view", (stored,))?.call_method1("astype", (dtype.name(),))?;
+        native.call_method1("reshape", (shape,))
+    }
+
     /// The place of a record, if its number is certain.
     fn place(&self, number: u64) -> anyrec::Result<Place<'_>> {
         let place = self.set.find(number)?;
@@ -321,9 +336,19 @@ impl Record {
         self.__bytes__(py)?.call_method1("decode", (encoding, errors))
     }
 
-    /// The record as a read-only `uint8` array, without a copy.
+    /// The record as a read-only `uint8` array, without a copy. A record of an IDX file has its shape
+    /// and type instead, in this machine's byte order; this copies elements of several bytes.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array_over(slf)
+        let array = array_over(slf)?;
+        let this = slf.get();
+        match &this.home {
+            // All records of a file have one shape, so that of a record without a number is known too.
+            Some(home) => match this.number.load(Ordering::Relaxed) {
+                UNKNOWN => home.shaped(array, 0),
+                number => home.shaped(array, number),
+            },
+            None => Ok(array),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _anyrec
 from ._keywords import keywords
-from ._paths import Path, Paths, many, size_of, telling
+from ._paths import Path, Paths, many, of_split, size_of, telling
 from .results import Report, report_of
 from .view import MissingLabel, Selecting, unlabelled
 
@@ -113,6 +113,7 @@ def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Re
 def open(
     paths: Paths,
     *,
+    split: str | None = None,
     format: str | None = None,
     verify: bool = True,
     skip_damage: bool = False,
@@ -134,6 +135,8 @@ def open(
 
     :param paths: a path, a list of paths, a directory (every record file directly in it, sorted by name)
         or a glob pattern. All files must have the same format.
+    :param split: for a folder of IDX files with images and labels, as of MNIST, Fashion-MNIST and EMNIST:
+        which split to open, ``"train"`` or ``"test"``. The records are the images, with their labels.
     :param format: the format's id, to skip detection.
     :param verify: verify the checksums of what is read.
     :param skip_damage: skip damaged byte ranges instead of raising.
@@ -185,4 +188,4 @@ def open(
             options[name] = value
     if keys is not None:
         options["keys"] = dict(keys)
-    return Dataset(many(paths), options)
+    return Dataset(many(of_split(paths, split)), options)

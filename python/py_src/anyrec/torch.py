@@ -50,6 +50,8 @@ from .view import opened, unlabelled
 if TYPE_CHECKING:
     from typing import Self
 
+    from .insightface import FaceDataset
+
 __all__ = ["Batch", "DataLoader", "Dataset", "ImageLoader", "Loader"]
 
 
@@ -534,9 +536,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[_image.ImageBatch],
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: Literal[False] = False,
         **options: Unpack[_Options],
@@ -544,9 +546,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[dict[str, Any]],
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: AsDict,
         **options: Unpack[_Options],
@@ -554,9 +556,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @keywords(_image.ImageOptions)
     def __init__(
         self,
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: AsDict = False,
         pin_memory: bool = False,

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ._anyrec import Batch, Record
+from ._anyrec import Dataset as NativeDataset
 from ._anyrec import Dataset as _Native
+from ._label_counts import counted
 from .errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -92,6 +94,24 @@ class Selecting:
         if labels is not None:
             numbers = numbers[_with_labels(_Native.labels(dataset, numbers), labels)]
         return View(dataset, numbers)
+
+
+    def label_counts(self) -> dict[float | tuple[float, ...] | None, int]:
+        """Returns how many records have each label, in the order of the labels.
+
+        Whole numbers are ``int``. Of a record with several labels, all of them together are the label. Records
+        without a label are counted under ``None``. This reads all labels once.
+
+        >>> import anyrec
+        >>> with anyrec.create("pets.rec") as writer:
+        ...     for name, kind in [("cat", 1), ("dog", 0), ("lion", 1)]:
+        ...         _ = writer.write(name, label=kind)
+        >>> anyrec.open("pets.rec").label_counts()
+        {0: 1, 1: 2}
+        """
+        dataset, own = _origin(self)
+        # The package's own `labels` warns of missing labels, which the counts show.
+        return counted(NativeDataset.labels(dataset, own))
 
 
 def _origin(data: Any) -> tuple[Dataset, _Numbers | None]:

@@ -211,6 +211,12 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
         Ok(true)
     }
 
+    /// The element type and the shape of every record, where the file declares them (IDX). Elements
+    /// of several bytes are big-endian.
+    fn item(&self) -> Option<(ElementType, &[u64])> {
+        None
+    }
+
     /// The label that a file beside this one has for a record, where the format keeps labels apart
     /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
     ///
