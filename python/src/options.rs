@@ -92,11 +92,7 @@ pub fn write_options(
         match name.as_str() {
             "overwrite" => write.overwrite = value.extract()?,
             "durability" => {
-                write.durability = match value.extract::<String>()?.as_str() {
-                    "machine" => Durability::Machine,
-                    "process" => Durability::Process,
-                    other => return Err(choice("durability", other, "machine or process")),
-                };
+                write.durability = durability(&value.extract::<String>()?)?;
             }
             "count" => write.count = value.extract()?,
             _ if !is_setting(&name, |format| format.write_settings()) => return Err(unknown(&name)),
@@ -108,6 +104,15 @@ pub fn write_options(
         }
     }
     Ok(write)
+}
+
+/// What a written file survives.
+pub fn durability(name: &str) -> PyResult<Durability> {
+    match name {
+        "machine" => Ok(Durability::Machine),
+        "process" => Ok(Durability::Process),
+        other => Err(choice("durability", other, "machine or process")),
+    }
 }
 
 /// Whether any format has a setting with this name.
