@@ -203,6 +203,6 @@ pub fn part_files<'py>(
     files: u64,
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
     let range = py.import("builtins")?.getattr("range")?;
-    let parts = ffrecord::part_files(count, files).into_iter();
+    let parts = done(py, || ffrecord::part_files(count, files))?.into_iter();
     parts.map(|(name, samples)| Ok((name, range.call1((samples.start, samples.end))?))).collect()
 }
