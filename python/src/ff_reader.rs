@@ -239,6 +239,6 @@ pub fn part_files<'py>(
         return Err(raised(error.expected_found(format!("at most {MOST_PARTS}"), most)));
     }
     let range = py.import("builtins")?.getattr("range")?;
-    let parts = ffrecord::part_files(count, files).into_iter();
+    let parts = done(py, || ffrecord::part_files(count, files))?.into_iter();
     parts.map(|(name, samples)| Ok((name, range.call1((samples.start, samples.end))?))).collect()
 }

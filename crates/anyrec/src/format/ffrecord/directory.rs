@@ -1,10 +1,14 @@
 //! Sets of files: a folder opened as one data set, and the part files that `dump` writes.
 
 use super::python_text;
+use crate::base::memory::check_available;
 use crate::base::{Error, Result};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Memory per part file for its name and range, also as Python objects.
+const PER_PART: usize = 256;
 
 /// The files of a folder opened as a data set: all `*.ffr` directly in it, including hidden ones,
 /// sorted by name as Python sorts strings (by code point).
@@ -40,17 +44,35 @@ pub fn directory_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// requested. With `files` = 1 the original instead uses the caller's own name for the single file.
 ///
 /// ```
-/// let parts = anyrec::format::ffrecord::part_files(23, 5);
+/// # fn main() -> anyrec::Result<()> {
+/// let parts = anyrec::format::ffrecord::part_files(23, 5)?;
 /// assert_eq!(parts.len(), 5);
 /// assert_eq!(parts[4], ("PART_00004.ffr".to_owned(), 20..23));
-/// assert_eq!(anyrec::format::ffrecord::part_files(4, 3).len(), 2);
+/// assert_eq!(anyrec::format::ffrecord::part_files(4, 3)?.len(), 2);
+/// # Ok(())
+/// # }
 /// ```
-pub fn part_files(count: u64, files: u64) -> Vec<(String, Range<u64>)> {
+///
+/// # Errors
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there are too many parts to list.
+pub fn part_files(count: u64, files: u64) -> Result<Vec<(String, Range<u64>)>> {
     let size = count.div_ceil(files.max(1)).max(1);
-    (0..count.div_ceil(size))
-        .map(|part| {
-            let begin = part * size;
-            (format!("PART_{part:05}.ffr"), begin..count.min(begin.saturating_add(size)))
-        })
-        .collect()
+    let parts = count.div_ceil(size);
+    check_available(usize::try_from(parts).unwrap_or(usize::MAX).saturating_mul(PER_PART))?;
+    let part = |part: u64| {
+        let begin = part * size;
+        (format!("PART_{part:05}.ffr"), begin..count.min(begin.saturating_add(size)))
+    };
+    Ok((0..parts).map(part).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+
+    #[test]
+    fn more_parts_than_memory_is_an_error() {
+        assert_eq!(part_files(1 << 60, 1 << 60).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
 }

@@ -256,7 +256,8 @@ fn folders_open_as_their_files_in_order() {
         // What `dump` wrote is what its parts' names and ranges give.
         let how = entry.get("how").str();
         if let Some((_, parts)) = how.split_once("nfiles=") {
-            let parts = part_files(records.len() as u64, parts.trim_end_matches(')').parse().unwrap());
+            let parts =
+                part_files(records.len() as u64, parts.trim_end_matches(')').parse().unwrap()).unwrap();
             let named: Vec<String> = parts.iter().map(|(name, _)| format!("{folder}/{name}")).collect();
             assert_eq!(named, files);
             for (file, (_, range)) in files.iter().zip(parts) {
