@@ -155,6 +155,11 @@ impl Batch {
         Ok((make, PyTuple::new(py, parts)?))
     }
 
+    /// The batch in a notebook.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("anyrec._html")?.call_method1("batch", (slf,))
+    }
+
     /// The records' numbers, for a batch from a loader. `None` for any other batch.
     #[getter]
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {

@@ -5,7 +5,7 @@ use crate::payload::Payload;
 use crate::progress::done;
 use crate::sequences::{Many, bytes_to};
 use anyrec::Error;
-use anyrec_image::{self as image, Channels, DecodeOptions, Filter, Picture, Samples};
+use anyrec_image::{self as image, Channels, DecodeOptions, Filter, Kind, Picture, Samples};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -76,6 +76,42 @@ fn array_of(py: Python<'_>, samples: Samples, shape: Vec<usize>) -> PyResult<Bou
     Ok(match samples {
         Samples::Eight(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
         Samples::Sixteen(samples) => PyArray1::from_vec(py, samples).reshape(shape)?.into_any(),
+    })
+}
+
+/// The most pixels of an image that a thumbnail is made of.
+const THUMBNAIL_PIXELS: u64 = 64 << 20;
+
+/// What a record's bytes are, a PNG of at most `side` pixels in each direction if they are an image,
+/// and why there is none if the image cannot be decoded.
+#[pyfunction]
+pub fn thumbnail<'py>(
+    py: Python<'py>,
+    data: Payload,
+    side: u32,
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>, Option<String>)> {
+    let kind = image::sniff(&data);
+    if !matches!(kind, Kind::Image { .. }) {
+        return Ok((kind.to_string(), None, None));
+    }
+    let make = || {
+        let mut options = DecodeOptions::default();
+        options.limits.pixels = THUMBNAIL_PIXELS;
+        let picture = image::decode(&data, &options)?.into_8bit();
+        let (width, height) = (picture.width(), picture.height());
+        let longer = width.max(height);
+        let fitted = |length: u32| {
+            let scaled = u64::from(length) * u64::from(side) / u64::from(longer);
+            u32::try_from(scaled).unwrap_or(side).max(1)
+        };
+        if longer <= side {
+            return image::encode_png(&picture, 6);
+        }
+        image::encode_png(&image::resize(&picture, fitted(width), fitted(height), Filter::Area)?, 6)
+    };
+    Ok(match py.detach(make) {
+        Ok(png) => (kind.to_string(), Some(bytes_to(py, &png)?), None),
+        Err(error) => (kind.to_string(), None, Some(error.to_string())),
     })
 }
 

@@ -67,7 +67,7 @@ mod _anyrec {
     #[pymodule_export]
     use idx::{idx_read, idx_splits, idx_write};
     #[pymodule_export]
-    use image::{decode_image, encode_image, resize_image};
+    use image::{decode_image, encode_image, resize_image, thumbnail};
     #[pymodule_export]
     use iteration::{BatchIterator, RecordIterator};
     #[pymodule_export]

@@ -264,6 +264,11 @@ impl Record {
         Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)?])?))
     }
 
+    /// The record in a notebook.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("anyrec._html")?.call_method1("record", (slf,))
+    }
+
     /// # Safety
     /// Called by the interpreter with a view to fill in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {

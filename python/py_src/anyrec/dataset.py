@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import _anyrec
+from . import _anyrec, _html
 from ._keywords import keywords
 from ._paths import Path, Paths, many, of_split, size_of, telling
 from .results import Report, report_of
@@ -80,6 +80,9 @@ class Dataset(Selecting, _anyrec.Dataset):
                 stacklevel=2,
             )
         return labels
+
+    def _repr_html_(self) -> str:
+        return _html.dataset(self)
 
     def verify(self, *, progress: bool = False) -> Report:
         """Reads every byte of the files and reports all damage.

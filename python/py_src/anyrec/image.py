@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, o
 import numpy as np
 import numpy.typing as npt
 
+from . import _html
 from ._image_sources import images_of
 from ._keywords import keywords
 from ._paths import Paths
@@ -261,6 +262,9 @@ class ImageBatch(NamedTuple):
     """The ids from their image headers; their record numbers if they have none."""
     padding: int
     """How many samples at the end only fill up the last batch of an epoch."""
+
+    def _repr_html_(self) -> str:
+        return _html.image_batch(self)
 
 
 class ImageOptions(OrderOptions, total=False):
