@@ -575,7 +575,7 @@ def _labels_of_type(labels: Any, dtype: torch.dtype, indices: Any) -> torch.Tens
     if not isinstance(labels, torch.Tensor):
         raise anyrec.InvalidArgument("label_dtype: the records of this batch have different numbers of labels")
     made: torch.Tensor = labels.to(dtype)
-    differing = (made != labels).nonzero()
+    differing = torch.ne(made, labels).nonzero()
     if len(differing) and not dtype.is_floating_point:
         first = tuple(differing[0].tolist())
         raise anyrec.InvalidArgument(
