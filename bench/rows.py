@@ -239,4 +239,21 @@ def rows(quick: bool, arrays: dict[str, str], photos: dict[str, Any]) -> list[Ro
                      for decode in ("torchvision.io", "PIL"))),
             extra={"seconds": 1 if quick else 5},
             targets=(over_limit(1), over_peer(2.4, "ImageRecordIter"))),
+        *(Row("S1", f"{call}, {shown}", kind, data, "records/s",
+              ours=by("standins", format=format, **how), peers=(by(original, **how),),
+              targets=(over_peer(1, original),))
+          for data, shown in (("B", "200-1000 bytes"), ("A", "~100 KB"))
+          for call, kind, format, original, how in (
+              ("MXIndexedRecordIO.read_idx", "random", "rec", "mxnet", {}),
+              ("MXRecordIO.read", "scan", "rec", "mxnet", {}),
+              ("FileReader.read_one", "random", "ffr", "ffrecord", {}),
+              ("FileReader.read of 256", "random", "ffr", "ffrecord", {"batched": True}))),
+        *(Row("S2", f"{call}, {shown}", "write", data, "records/s",
+              ours=by("standins", format=format), peers=(by(original),), targets=(over_peer(1, original),))
+          for data, shown in (("B", "200-1000 bytes"), ("A", "~100 KB"))
+          for call, format, original in (
+              ("MXIndexedRecordIO.write_idx", "rec", "mxnet"), ("FileWriter.write_one", "ffr", "ffrecord"))),
+        Row("S3", "ImageRecordIter, 2 threads", "images", "", "images/s",
+            ours=by("standins", **record_file), peers=(by("mxnet", "ImageRecordIter", **record_file),),
+            extra={"seconds": 1 if quick else 5}, targets=(over_peer(1, "ImageRecordIter"),)),
     ]  # fmt: skip

@@ -4,7 +4,7 @@
 
 use crate::buffers::lend;
 use crate::payload::Payload;
-use crate::record::{Record, array_over};
+use crate::record::{Home, Record, array_over, is_known};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::BatchPool;
@@ -15,12 +15,12 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyMemoryView, PySlice, PyTuple};
+use pyo3::types::{PyList, PySlice, PyTuple};
+use std::sync::Arc;
 
 /// Many records in one buffer, with the offsets between them.
 ///
-/// A sequence of memoryviews, one per record. `numpy()` returns the records as arrays and
-/// `to_list()` as `bytes`. All records are in `buffer`: record `i` lies between `offsets[i]` and
+/// A sequence of records. `numpy()` returns them as arrays and `to_list()` as `bytes`. All records are in `buffer`: record `i` lies between `offsets[i]` and
 /// `offsets[i + 1]` (the layout Arrow calls LargeBinary). A batch stays valid after its dataset is
 /// closed.
 ///
@@ -38,6 +38,8 @@ pub struct Batch {
     buffer: Bytes,
     offsets: Vec<u64>,
     origin: Option<Origin>,
+    /// The set that the records were read from, and their numbers there.
+    home: Option<(Arc<Home>, Vec<u64>)>,
 }
 
 /// Where a loader's batch comes from.
@@ -50,13 +52,18 @@ struct Origin {
 impl Batch {
     /// Creates a batch from these bytes and offsets.
     pub fn new((buffer, offsets): (Bytes, Vec<u64>)) -> Self {
-        Batch { buffer, offsets, origin: None }
+        Batch { buffer, offsets, origin: None, home: None }
+    }
+
+    /// The same batch, of records with these numbers.
+    pub fn of(self, home: Arc<Home>, numbers: Vec<u64>) -> Self {
+        Batch { home: Some((home, numbers)), ..self }
     }
 
     /// Creates a loader's batch.
-    pub fn loaded(loaded: Loaded, home: &BatchPool) -> Self {
+    pub fn loaded(loaded: Loaded, pool: &BatchPool, home: &Arc<Home>) -> Self {
         let Loaded { records, indices, labels, padding, .. } = loaded;
-        let batch = Batch::new(lend(records, home));
+        let batch = Batch::new(lend(records, pool)).of(Arc::clone(home), indices.clone());
         Batch { origin: Some(Origin { indices, labels, padding }), ..batch }
     }
 
@@ -73,7 +80,12 @@ impl Batch {
 
     /// Record `index`, sharing the buffer.
     pub fn record(&self, index: usize) -> Option<Record> {
-        self.span(index).map(|(begin, end)| Record::new(self.buffer.slice(begin..end)))
+        let (begin, end) = self.span(index)?;
+        let record = Record::new(self.buffer.slice(begin..end));
+        Some(match &self.home {
+            Some((home, numbers)) => record.of(home, numbers.get(index).copied()),
+            None => record,
+        })
     }
 
     /// All records, sharing the buffer.
@@ -81,11 +93,11 @@ impl Batch {
         (0..self.length()).map(|index| self.record(index).unwrap_or_else(|| Record::new(Bytes::new())))
     }
 
-    fn view<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+    fn item<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, Record>> {
         let record = self.record(index).ok_or_else(|| {
             PyIndexError::new_err(format!("there is no record {index} in the batch's {}", self.length()))
         })?;
-        PyMemoryView::from(&Bound::new(py, record)?.into_any())
+        Bound::new(py, record)
     }
 }
 
@@ -98,11 +110,11 @@ impl Batch {
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = index.cast::<PySlice>() {
             let places = crate::indices::of_slice(slice, self.length() as u64)?;
-            let views = places.into_iter().map(|place| self.view(py, usize::try_from(place)?));
-            return Ok(list_of(py, views)?.into_any());
+            let items = places.into_iter().map(|place| self.item(py, usize::try_from(place)?));
+            return Ok(list_of(py, items)?.into_any());
         }
         let place = crate::indices::one(index, self.length() as u64)?;
-        Ok(self.view(py, usize::try_from(place)?)?.into_any())
+        Ok(self.item(py, usize::try_from(place)?)?.into_any())
     }
 
     fn __contains__(&self, value: &Bound<'_, PyAny>) -> bool {
@@ -143,6 +155,11 @@ impl Batch {
         Ok((make, PyTuple::new(py, parts)?))
     }
 
+    /// The batch in a notebook.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("anyrec._html")?.call_method1("batch", (slf,))
+    }
+
     /// The records' numbers, for a batch from a loader. `None` for any other batch.
     #[getter]
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
@@ -158,6 +175,16 @@ impl Batch {
             Some(labels) => labels_to(py, labels).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The number of the first record without a label, for a batch from a loader with labels.
+    #[getter]
+    #[pyo3(name = "_unlabelled")]
+    fn unlabelled(&self) -> Option<u64> {
+        let origin = self.origin.as_ref()?;
+        let missing = |label: &Option<Label>| !label.as_ref().is_some_and(is_known);
+        let at = origin.labels.as_ref()?.iter().position(missing)?;
+        origin.indices.get(at).copied()
     }
 
     /// For a batch from a loader: how many records at the end only pad the last batch of an epoch,
@@ -185,12 +212,18 @@ impl Batch {
         self.buffer.len()
     }
 
-    /// The records as read-only `uint8` arrays over the shared buffer, without a copy.
+    /// The records as read-only `uint8` arrays over the shared buffer, without a copy. Those of IDX
+    /// files have their shape and type, see `Record.numpy`.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.buffer(py)?;
         let arrays = (0..self.length()).map(|index| {
             let (begin, end) = self.span(index).unwrap_or_default();
-            all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))
+            let array = all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))?;
+            let number = self.home.as_ref().and_then(|(home, numbers)| Some((home, *numbers.get(index)?)));
+            match number {
+                Some((home, number)) => home.shaped(array, number),
+                None => Ok(array),
+            }
         });
         list_of(py, arrays)
     }
@@ -234,5 +267,5 @@ pub fn batch_from_parts(
     let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
     let labels = labels.map(|labels| labels.0.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
     let origin = indices.map(|indices| Origin { indices: indices.0, labels, padding });
-    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin })
+    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin, home: None })
 }

@@ -6,13 +6,13 @@ use crate::errors::closed;
 use crate::files::notice_text;
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
-use crate::options::open_options;
+use crate::options::{Returned, open_options};
 use crate::progress::done;
-use crate::record::{Record, owned};
+use crate::record::{Home, Record, is_known, owned};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
 use anyrec::interrupt::go_on_at;
-use anyrec::{BatchPool, Result};
+use anyrec::{BatchPool, Bytes, RecordSet, Result};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -28,8 +28,7 @@ const KEPT_BATCHES: usize = 2;
 pub struct Dataset {
     paths: Vec<PathBuf>,
     options: Option<Py<PyDict>>,
-    /// Records are copied into memory of their own.
-    copy: bool,
+    returned: Returned,
     /// Held only briefly, while attached to the interpreter.
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
     buffers: BatchPool,
@@ -59,22 +58,53 @@ impl Dataset {
         self.with(py, |dataset| dataset.len())
     }
 
-    fn read_one(&self, py: Python<'_>, index: u64) -> PyResult<Record> {
-        let copy = self.copy;
-        let data = self.with(py, |dataset| match copy {
-            true => owned(dataset.read(index)?),
-            false => Ok(dataset.lend(&[index])?.pop().unwrap_or_default()),
-        })?;
-        Ok(Record::new(data))
+    /// The open dataset as the origin of records that are read by number.
+    fn home(&self) -> PyResult<Arc<Home>> {
+        Ok(Home::by_number(self.opened()?, self.returned.payload))
     }
 
-    fn read_many(&self, py: Python<'_>, indices: &[u64]) -> PyResult<Batch> {
+    fn read_one(&self, py: Python<'_>, index: u64) -> PyResult<Record> {
+        let Returned { copy, payload } = self.returned;
+        let data = self.with(py, |dataset| {
+            let record = match copy {
+                true => owned(dataset.read(index)?)?,
+                false => dataset.lend(&[index])?.pop().unwrap_or_default(),
+            };
+            match payload {
+                true => Ok(record.slice_ref(dataset.payload_of(index, &record)?)),
+                false => Ok(record),
+            }
+        })?;
+        Ok(Record::new(data).of(&self.home()?, Some(index)))
+    }
+
+    fn read_many(&self, py: Python<'_>, indices: Vec<u64>) -> PyResult<Batch> {
         let mut batch = self.buffers.take();
-        let batch = self.with(py, move |dataset| {
-            dataset.read_batch_into(indices, &mut batch)?;
+        let batch = self.with(py, |dataset| {
+            dataset.read_batch_into(&indices, &mut batch)?;
+            if self.returned.payload {
+                (dataset as &dyn RecordSet).strip(&indices, &mut batch)?;
+            }
             Ok(batch)
         })?;
-        Ok(Batch::new(lend(batch, &self.buffers)))
+        Ok(Batch::new(lend(batch, &self.buffers)).of(self.home()?, indices))
+    }
+
+    /// Records as slices of mapped files.
+    fn lend_many(&self, py: Python<'_>, indices: &[u64]) -> PyResult<Vec<Record>> {
+        let payload = self.returned.payload;
+        let lent = self.with(py, |dataset| {
+            let lent = dataset.lend(indices)?;
+            if !payload {
+                return Ok(lent);
+            }
+            let split =
+                |(record, &index): (Bytes, &u64)| Ok(record.slice_ref(dataset.payload_of(index, &record)?));
+            lent.into_iter().zip(indices).map(split).collect()
+        })?;
+        let home = self.home()?;
+        let record = |(record, &index)| Record::new(record).of(&home, Some(index));
+        Ok(lent.into_iter().zip(indices).map(record).collect())
     }
 
     /// The record numbers that a slice, a sequence or an array stands for.
@@ -104,16 +134,24 @@ impl Dataset {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (paths, options = None))]
-    fn new(py: Python<'_>, paths: Many<PathBuf>, options: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+    #[pyo3(signature = (paths, options = None, same = None))]
+    fn new(
+        py: Python<'_>,
+        paths: Many<PathBuf>,
+        options: Option<Bound<'_, PyDict>>,
+        same: Option<&Bound<'_, Dataset>>,
+    ) -> PyResult<Self> {
         let paths = paths.0;
-        let (open, copy) = open_options(options.as_ref())?;
-        let dataset = done(py, || anyrec::Dataset::open(&paths, &open))?;
+        let (open, returned) = open_options(options.as_ref())?;
+        let dataset = match same {
+            Some(same) => same.get().opened()?,
+            None => Arc::new(done(py, || anyrec::Dataset::open(&paths, &open))?),
+        };
         Ok(Dataset {
             paths,
             options: options.map(Bound::unbind),
-            copy,
-            open: Mutex::new(Some(Arc::new(dataset))),
+            returned,
+            open: Mutex::new(Some(dataset)),
             buffers: BatchPool::new(KEPT_BATCHES),
         })
     }
@@ -136,22 +174,18 @@ impl Dataset {
                 Err(error) => return Err(error),
             }
         };
-        if !self.copy {
-            let lent = self.with(py, |dataset| dataset.lend(&many))?;
-            let records = lent.into_iter().map(|record| Bound::new(py, Record::new(record)));
+        if !self.returned.copy {
+            let records = self.lend_many(py, &many)?.into_iter().map(|record| Bound::new(py, record));
             return Ok(list_of(py, records)?.into_any());
         }
-        let batch = self.read_many(py, &many)?;
+        let batch = self.read_many(py, many)?;
         let records = batch.records().map(|record| Bound::new(py, record));
         Ok(list_of(py, records)?.into_any())
     }
 
     fn __iter__(&self) -> PyResult<RecordIterator> {
-        let dataset = self.opened()?;
-        Ok(match self.copy {
-            true => RecordIterator::copying(dataset),
-            false => RecordIterator::lending(dataset),
-        })
+        let Returned { copy, payload } = self.returned;
+        Ok(RecordIterator::new(self.opened()?, payload, copy))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -241,11 +275,17 @@ impl Dataset {
         key.map(|key| key_to(py, &key)).transpose()
     }
 
+    /// Whether records are returned as payloads.
+    #[getter]
+    fn payload(&self) -> bool {
+        self.returned.payload
+    }
+
     /// The label of a record: a float, an array of several, or `None` if it has none.
     fn label<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let index = indices::one(index, self.count(py)?)?;
         let tags = self.with(py, |dataset| dataset.tags(index))?;
-        tags.label.map(|label| label_to(py, label)).transpose()
+        tags.label.filter(is_known).map(|label| label_to(py, label)).transpose()
     }
 
     /// The labels of the given records, or of all. An array with NaN for records without a label,
@@ -296,7 +336,8 @@ impl Dataset {
 
     /// The records with these numbers as one batch, in this order, repeats included.
     fn read(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
-        self.read_many(py, &self.numbers(py, indices)?)
+        let indices = self.numbers(py, indices)?;
+        self.read_many(py, indices)
     }
 
     /// Reads records into your own array: `uint8`, one-dimensional, writable and contiguous (pinned
@@ -314,7 +355,20 @@ impl Dataset {
             .map_err(|error| PyValueError::new_err(format!("the buffer is not writable: {error}")))?;
         let buffer =
             buffer.as_slice_mut().map_err(|_| PyValueError::new_err("the buffer is not contiguous"))?;
-        let offsets = self.with(py, |dataset| dataset.read_into(&indices, buffer))?;
+        let offsets = self.with(py, |dataset| match self.returned.payload {
+            false => dataset.read_into(&indices, buffer),
+            true => {
+                let mut payloads = dataset.read_batch(&indices)?;
+                (dataset as &dyn RecordSet).strip(&indices, &mut payloads)?;
+                let (needed, room) = (payloads.buffer().len(), buffer.len());
+                let slot = buffer.get_mut(..needed).ok_or_else(|| {
+                    anyrec::Error::invalid("the buffer is too small for the records")
+                        .expected_found(format!("{needed} bytes"), format!("{room} bytes"))
+                })?;
+                slot.copy_from_slice(payloads.buffer());
+                Ok(payloads.offsets().to_vec())
+            }
+        })?;
         numbers_to(py, &offsets)
     }
 
@@ -324,7 +378,7 @@ impl Dataset {
         if size == 0 {
             return Err(PyValueError::new_err("a batch must have at least one record"));
         }
-        Ok(BatchIterator::new(self.opened()?, self.buffers.clone(), size))
+        Ok(BatchIterator::new(self.opened()?, self.buffers.clone(), size, self.returned.payload))
     }
 
     /// Closes the files. Records, batches and arrays from them stay valid.

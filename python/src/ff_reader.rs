@@ -7,12 +7,18 @@ use crate::sequences::Many;
 use anyrec::format::ffrecord::{self, Reader};
 use anyrec::format::{OpenOptions, RecordReader};
 use anyrec::io::{Access, open_file};
-use anyrec::{Error, Place, RecordSet, Result};
+use anyrec::{Bytes, Error, ErrorKind, Place, RecordSet, Result};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Samples up to this size are copied from the mapped file into an array.
+const SMALL: usize = 4 << 10;
+
+/// More files than any folder should hold, and few enough to list their names.
+const MOST_PARTS: u64 = 1 << 20;
 
 /// Reads the samples of FFRecord files as one numbered sequence.
 ///
@@ -47,6 +53,21 @@ impl Files {
 
     fn count(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// One sample, without the preparations that only pay for many.
+    fn read_one(&self, index: u64) -> Result<Bytes> {
+        let Place { reader, index } = self.find(index)?;
+        let source = reader.source();
+        source.guard()?;
+        let location = reader.locate(index)?;
+        if location.span.end - location.span.start > SMALL as u64 {
+            return reader.read(index);
+        }
+        // From the map: a call of the system would take longer than this copy.
+        let frame = source.view(location.span.clone())?;
+        let sample = reader.decode(index, &location, &frame).map(|sample| Bytes::copy_from_slice(&sample));
+        source.check_unchanged().and(sample)
     }
 
     /// The samples, each in memory of its own.
@@ -161,18 +182,27 @@ impl FfReader {
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let files = self.opened()?;
         let index = indices::one(index, files.count())?;
-        let samples = done(py, || files.read(&[index]))?;
-        Ok(PyArray1::from_vec(py, samples.into_iter().next().unwrap_or_default()))
+        let sample = done(py, || files.read_one(index))?;
+        // An array that takes over memory is an object more, which costs more than a small copy.
+        Ok(match sample.len() <= SMALL {
+            true => PyArray1::from_slice(py, &sample),
+            false => PyArray1::from_vec(py, sample.into()),
+        })
     }
 
     /// The offset of each sample of a file, followed by the file's length.
-    fn offsets(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        self.of_file(file, Reader::offsets)
+    fn offsets<'py>(&self, file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let offsets = self.of_file(file, |reader| {
+            // As the format stores them. No file is long enough for this to fail.
+            let signed = |offset| i64::try_from(offset).map_err(|_| Error::corrupt("an offset over 2^63"));
+            reader.offsets()?.into_iter().map(signed).collect()
+        })?;
+        Ok(PyArray1::from_vec(file.py(), offsets))
     }
 
     /// The stored checksums of a file's samples.
-    fn checksums(&self, file: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        self.of_file(file, Reader::checksums)
+    fn checksums<'py>(&self, file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(PyArray1::from_vec(file.py(), self.of_file(file, Reader::checksums)?))
     }
 
     /// Checks every file's table against its checksum.
@@ -202,6 +232,12 @@ pub fn part_files<'py>(
     count: u64,
     files: u64,
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    // There are no more parts than this.
+    let most = count.min(files);
+    if most > MOST_PARTS {
+        let error = Error::new(ErrorKind::Limit, format!("{most} files are too many"));
+        return Err(raised(error.expected_found(format!("at most {MOST_PARTS}"), most)));
+    }
     let range = py.import("builtins")?.getattr("range")?;
     let parts = done(py, || ffrecord::part_files(count, files))?.into_iter();
     parts.map(|(name, samples)| Ok((name, range.call1((samples.start, samples.end))?))).collect()

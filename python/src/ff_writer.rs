@@ -2,6 +2,7 @@
 
 use crate::errors::raised;
 use crate::handle::Handle;
+use crate::options;
 use crate::payload::Payload;
 use crate::progress::done;
 use anyrec::format::WriteOptions;
@@ -22,9 +23,15 @@ pub struct FfWriter {
 #[pymethods]
 impl FfWriter {
     #[new]
-    #[pyo3(signature = (path, n = None, *, overwrite = true))]
-    fn new(py: Python<'_>, path: PathBuf, n: Option<u64>, overwrite: bool) -> PyResult<Self> {
-        let mut options = WriteOptions::default();
+    #[pyo3(signature = (path, n = None, *, overwrite = true, durability = "machine"))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        n: Option<u64>,
+        overwrite: bool,
+        durability: &str,
+    ) -> PyResult<Self> {
+        let mut options = WriteOptions::default().with_durability(options::durability(durability)?);
         options.overwrite = overwrite;
         options.count = n;
         let writer = done(py, || Writer::create(&path, &options))?;
@@ -57,7 +64,7 @@ impl FfWriter {
 
     /// Appends a sample (the bytes of a buffer of any shape and type) and returns its number.
     fn write_one(&self, py: Python<'_>, data: Payload) -> PyResult<u64> {
-        let number = self.writer.with(py, |writer| writer.append(&data))?;
+        let number = self.writer.append(py, data.len(), |writer| writer.append(&data))?;
         self.count.store(number + 1, Ordering::Relaxed);
         Ok(number)
     }

@@ -2,6 +2,7 @@
 
 use crate::errors::{closed, raised};
 use crate::progress::unlocked;
+use anyrec::format::RecordWriter;
 use anyrec::{Error, Result};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,6 +124,26 @@ impl<T: Send> Handle<T> {
             return Ok(());
         }
         self.with_slot(py, |slot| drop(slot.take()))
+    }
+}
+
+/// Larger records are not copied while other Python threads wait.
+const SMALL: usize = 16 << 10;
+
+impl<T: Send + RecordWriter> Handle<T> {
+    /// Appends a record of this size. One that only goes into memory is written before another
+    /// thread can run.
+    pub fn append<R: Send>(
+        &self,
+        py: Python<'_>,
+        size: usize,
+        append: impl Fn(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        let is_quick = |writer: &T| size <= SMALL && writer.has_room(size);
+        match self.at_once(|writer| is_quick(writer).then(|| append(writer))) {
+            Some(appended) => appended.map_err(raised),
+            None => self.with(py, append),
+        }
     }
 }
 

@@ -32,6 +32,9 @@ pub fn words(hint: &Hint) -> String {
         Hint::PackImages => "write the images as the records of a file with anyrec.create()".to_owned(),
         Hint::WiderLabels => "choose a wider type for the label file with label_dtype=...".to_owned(),
         Hint::RegisterTransformer => "register it with anyrec.grail.register_transformer()".to_owned(),
+        Hint::ReadWholeRecords => {
+            "read whole records, without payload=True or labels=True; anyrec.mxnet.unpack() splits one".to_owned()
+        }
         Hint::GiveKey => "pass keys={id: key}: keys are not stored in files".to_owned(),
         other => other.to_string(),
     }

@@ -3,6 +3,7 @@
 use crate::options::{open_options, write_options};
 use crate::progress::done;
 use crate::record::{Record, array_over};
+use crate::sequences::Many;
 use anyrec::ElementType;
 use anyrec::format::idx::{self, Array, Element, Reader, write_array};
 use anyrec::format::{RecordReader, WriteOptions};
@@ -65,7 +66,8 @@ pub fn idx_write(
         Some(ElementType::F32) => write::<f32>(py, &path, array, &options),
         Some(ElementType::F64) => write::<f64>(py, &path, array, &options),
         _ => Err(PyTypeError::new_err(format!(
-            "IDX files hold uint8, int8, int16, int32, float32 or float64, not {name}: convert the array first"
+            "IDX files hold uint8, int8, int16, int32, float32 or float64, not {name}: convert the array first, \
+             for example with .astype(np.uint8)"
         ))),
     }
 }
@@ -81,4 +83,11 @@ fn write<T: Element + numpy::Element>(
     let owned = native.cast_into::<PyArrayDyn<T>>().map_err(PyErr::from)?.to_owned_array();
     let written = done(py, || write_array(path, &owned, options))?;
     Ok(written.bytes)
+}
+
+/// The splits among a folder's files, each with its file of images. `None` unless all are files of
+/// images and labels.
+#[pyfunction]
+pub fn idx_splits(files: Many<PathBuf>) -> Option<Vec<(String, PathBuf)>> {
+    idx::splits(&files.0)
 }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod buffers;
+mod command;
 mod dataset;
 mod errors;
 mod ff_reader;
@@ -50,6 +51,8 @@ mod _anyrec {
     #[pymodule_export]
     use batch::{Batch, batch_from_parts};
     #[pymodule_export]
+    use command::command;
+    #[pymodule_export]
     use dataset::Dataset;
     #[pymodule_export]
     use ff_reader::{FfReader, directory_files, part_files};
@@ -62,9 +65,9 @@ mod _anyrec {
     #[pymodule_export]
     use grail_writer::{GrailWriter, required_space};
     #[pymodule_export]
-    use idx::{idx_read, idx_write};
+    use idx::{idx_read, idx_splits, idx_write};
     #[pymodule_export]
-    use image::{decode_image, encode_image};
+    use image::{decode_image, encode_image, resize_image, thumbnail};
     #[pymodule_export]
     use iteration::{BatchIterator, RecordIterator};
     #[pymodule_export]

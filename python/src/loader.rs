@@ -6,6 +6,7 @@ use crate::errors::{described, raised};
 use crate::handle::Handle;
 use crate::options::loader_options;
 use crate::progress::done;
+use crate::record::Home;
 use crate::sequences::Many;
 use crate::values::labels_to;
 use anyrec::BatchPool;
@@ -33,6 +34,7 @@ type Part<'py> = (Bound<'py, Dataset>, Option<Bound<'py, PyArray1<u64>>>);
 #[pyclass(frozen, module = "anyrec._anyrec")]
 pub struct Loader {
     loader: Handle<anyrec::loader::Loader>,
+    home: Arc<Home>,
 }
 
 #[pymethods]
@@ -52,7 +54,8 @@ impl Loader {
             let indices = indices.map(|indices| numbers_from(&indices)).transpose()?;
             sources.push((dataset.get().opened()?, indices));
         }
-        let make = move || -> Result<anyrec::loader::Loader> {
+        let payloads = options.payloads;
+        let make = move || -> Result<(anyrec::loader::Loader, Arc<dyn RecordSet>)> {
             let mut parts: Vec<Arc<dyn RecordSet>> = Vec::new();
             for (dataset, indices) in sources {
                 parts.push(match indices {
@@ -79,10 +82,10 @@ impl Loader {
                     (Arc::new(Union::new(parts)?), plan)
                 }
             };
-            anyrec::loader::Loader::new(source, plan, options)
+            Ok((anyrec::loader::Loader::new(Arc::clone(&source), plan, options)?, source))
         };
-        let loader = done(py, make)?;
-        Ok(Loader { loader: Handle::reader("the loader", loader) })
+        let (loader, set) = done(py, make)?;
+        Ok(Loader { loader: Handle::reader("the loader", loader), home: Home::by_number(set, payloads) })
     }
 
     /// The number of batches in a whole epoch.
@@ -178,7 +181,7 @@ impl Loader {
 
     /// The next batch, or `None` at the end of the epoch.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler)))
+        Ok(self.wait(py)?.map(|(loaded, recycler)| Batch::loaded(loaded, &recycler, &self.home)))
     }
 
     /// The next batch as writable memory: (memory, offsets, indices, labels, padding).
@@ -192,12 +195,20 @@ impl Loader {
     }
 
     /// The next batch of images as writable memory, with labels of the given width (none if it is
-    /// 0): (memory, indices, labels, ids, padding).
-    fn next_images<'py>(&self, py: Python<'py>, label_width: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// 0): (memory, indices, labels, ids, padding). With `classes`, a record's first label is the
+    /// number of its class.
+    #[pyo3(signature = (label_width, classes = false))]
+    fn next_images<'py>(
+        &self,
+        py: Python<'py>,
+        label_width: usize,
+        classes: bool,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
         let Loaded { records, indices, labels, ids, padding, .. } = loaded;
         let labels = match labels {
-            Some(labels) if label_width > 0 => Some(labels_of_width(py, &labels, &indices, label_width)?),
+            Some(labels) if classes => class_numbers(py, &labels, &indices)?,
+            Some(labels) if label_width > 0 => labels_of_width(py, &labels, &indices, label_width)?,
             _ => None,
         };
         let (indices, ids) = (numbers_to(py, &indices)?, ids.map(|ids| ids.into_pyarray(py)));
@@ -289,6 +300,38 @@ fn labels_of_width<'py>(
         1 => Ok(Some(array.into_any())),
         width => array.call_method1("reshape", (labels.len(), width)).map(Some),
     }
+}
+
+/// The first label of each record as a whole number. `None` if no record has a label.
+fn class_numbers<'py>(
+    py: Python<'py>,
+    labels: &[Option<Label>],
+    indices: &[u64],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if labels.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let mut classes = Vec::with_capacity(labels.len());
+    for (label, &index) in labels.iter().zip(indices) {
+        let first = match label {
+            Some(Label::Scalar(number)) => Some(*number),
+            Some(Label::Array(several)) => several.first().copied(),
+            None => None,
+        };
+        // Of larger numbers, a 64-bit float does not hold every one.
+        let whole = first.filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
+        #[allow(clippy::cast_possible_truncation)] // it is whole and fits
+        classes.push(whole.map(|number| number as i64).ok_or_else(|| {
+            let found = first.map_or("no label".to_owned(), |number| number.to_string());
+            raised(
+                Error::invalid("label of a record")
+                    .expected_found("the number of a class", found)
+                    .in_record(index)
+                    .with_hint("label_width=0 leaves the labels out"),
+            )
+        })?);
+    }
+    Ok(Some(classes.into_pyarray(py).into_any()))
 }
 
 /// The records of a batch as writable memory, for tensors to be built on.

@@ -2,6 +2,7 @@
 
 use crate::errors::raised;
 use crate::handle::Handle;
+use crate::options;
 use crate::payload::Payload;
 use crate::progress::done;
 use anyrec::Key;
@@ -23,11 +24,20 @@ pub struct MxWriter {
 #[pymethods]
 impl MxWriter {
     #[new]
-    #[pyo3(signature = (path, *, index = None, overwrite = true))]
-    fn new(py: Python<'_>, path: PathBuf, index: Option<PathBuf>, overwrite: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, index = None, overwrite = true, durability = "machine"))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        index: Option<PathBuf>,
+        overwrite: bool,
+        durability: &str,
+    ) -> PyResult<Self> {
         let index = index.map_or(IndexFile::None, IndexFile::At);
         let own = mxnet::WriteOptions::default().with_index_file(index);
-        let options = WriteOptions::default().with_overwrite(overwrite).with(own);
+        let options = WriteOptions::default()
+            .with_overwrite(overwrite)
+            .with_durability(options::durability(durability)?)
+            .with(own);
         let writer = done(py, || Writer::create(&path, &options))?;
         Ok(MxWriter { path, count: AtomicU64::new(0), writer: Handle::writer("the writer", writer) })
     }
@@ -54,7 +64,7 @@ impl MxWriter {
     #[pyo3(signature = (data, key = None))]
     fn write(&self, py: Python<'_>, data: Payload, key: Option<Vec<u8>>) -> PyResult<u64> {
         let key = key.map(|key| Key::Text(key.into()));
-        let offset = self.writer.with(py, |writer| match &key {
+        let offset = self.writer.append(py, data.len(), |writer| match &key {
             Some(key) => writer.write_with_key(key, &data),
             None => writer.write(&data),
         })?;

@@ -30,15 +30,24 @@ pub fn pairs<'py>(options: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Pair<'py
     }
 }
 
-/// How files are opened, and whether records are copied (`copy`). Other names are options of one
-/// format.
-pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, bool)> {
+/// How a dataset returns records.
+#[derive(Clone, Copy)]
+pub struct Returned {
+    /// Copied into memory of their own.
+    pub copy: bool,
+    /// Without the headers that hold their labels.
+    pub payload: bool,
+}
+
+/// How files are opened, and how their records are returned. Other names are options of one format.
+pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOptions, Returned)> {
     let mut open = OpenOptions::default().with(transformers::open_options());
-    let mut copy = true;
+    let mut returned = Returned { copy: true, payload: false };
     let mut max_memory = None;
     for (name, value) in pairs(options)? {
         match name.as_str() {
-            "copy" => copy = value.extract()?,
+            "copy" => returned.copy = value.extract()?,
+            "payload" => returned.payload = value.extract()?,
             "format" => {
                 let id: Option<String> = value.extract()?;
                 open.format = id.map(|id| format::named(&id)).transpose().map_err(raised)?;
@@ -70,7 +79,7 @@ pub fn open_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<(OpenOption
     if let Some(bytes) = max_memory {
         open.limits.hold_at_most(bytes);
     }
-    Ok((open, copy))
+    Ok((open, returned))
 }
 
 /// How files of a format are written. Other names are options of that format.
@@ -83,11 +92,7 @@ pub fn write_options(
         match name.as_str() {
             "overwrite" => write.overwrite = value.extract()?,
             "durability" => {
-                write.durability = match value.extract::<String>()?.as_str() {
-                    "machine" => Durability::Machine,
-                    "process" => Durability::Process,
-                    other => return Err(choice("durability", other, "machine or process")),
-                };
+                write.durability = durability(&value.extract::<String>()?)?;
             }
             "count" => write.count = value.extract()?,
             _ if !is_setting(&name, |format| format.write_settings()) => return Err(unknown(&name)),
@@ -99,6 +104,15 @@ pub fn write_options(
         }
     }
     Ok(write)
+}
+
+/// What a written file survives.
+pub fn durability(name: &str) -> PyResult<Durability> {
+    match name {
+        "machine" => Ok(Durability::Machine),
+        "process" => Ok(Durability::Process),
+        other => Err(choice("durability", other, "machine or process")),
+    }
 }
 
 /// Whether any format has a setting with this name.
@@ -178,6 +192,7 @@ pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, Loa
             "prefetch" => loader.prefetch = value.extract()?,
             "max_bytes" => loader.max_bytes = value.extract()?,
             "labels" => loader.labels = value.extract()?,
+            "payloads" => loader.payloads = value.extract()?,
             "images" => loader.decode = Some(Arc::new(crate::recipe::images(&value)?)),
             "on_error" => {
                 loader.on_error = match value.extract::<String>()?.as_str() {

@@ -1,6 +1,7 @@
 //! `PackedFolder`: a folder packed into a file.
 
 use crate::errors::{closed, raised};
+use crate::options;
 use crate::progress::{self, done};
 use anyrec::format::ffrecord::PackedFolder as Folder;
 use anyrec::format::ffrecord::packed_folder::{self, ListOptions, UnpackOptions};
@@ -186,15 +187,16 @@ impl PackedFolder {
 
 /// Packs a folder into a new file and returns the number of files.
 #[pyfunction]
-#[pyo3(signature = (folder, file, overwrite = false, progress = None))]
+#[pyo3(signature = (folder, file, overwrite = false, progress = None, *, durability = "machine"))]
 pub fn pack_folder(
     py: Python<'_>,
     folder: PathBuf,
     file: PathBuf,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
+    durability: &str,
 ) -> PyResult<u64> {
-    let mut options = WriteOptions::default();
+    let mut options = WriteOptions::default().with_durability(options::durability(durability)?);
     options.overwrite = overwrite;
     let written =
         progress::run(py, progress, |tell| packed_folder::pack_folder(&folder, &file, &options, tell))?;

@@ -5,7 +5,7 @@ use crate::options::{choice, pairs, unknown};
 use crate::sequences::Many;
 use anyrec_image::Images;
 use anyrec_image::{
-    Crop, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, SampleType, Step,
+    Channels, Crop, Extent, Filter, Form, Jitter, Law, Layout, Normalise, Range, Recipe, SampleType, Step,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ type Steps<'py> = Many<(String, Bound<'py, PyDict>)>;
 /// Builds the recipe for samples of images: the steps, and the form of the samples.
 pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
     let mut form = Form::new((0, 0));
-    let (mut steps, mut seed) = (Vec::new(), None);
+    let (mut steps, mut seed, mut unencoded) = (Vec::new(), None, None);
     for (name, value) in pairs(Some(options.cast::<PyDict>()?))? {
         match name.as_str() {
             "steps" => (steps, form.normalise) = steps_from(value.extract()?)?,
@@ -42,10 +42,17 @@ pub fn images(options: &Bound<'_, PyAny>) -> PyResult<Images> {
             "exif" => form.exif_orientation = value.extract()?,
             "lenient" => form.lenient = value.extract()?,
             "augment_seed" => seed = value.extract()?,
+            "unencoded" => unencoded = value.extract::<Option<(u32, u32, usize)>>()?,
             _ => return Err(unknown(&name)),
         }
     }
-    Ok(Images::new(Recipe::new(steps, form).map_err(raised)?, seed))
+    let images = Images::new(Recipe::new(steps, form).map_err(raised)?, seed);
+    Ok(match unencoded {
+        Some((height, width, channels)) => {
+            images.unencoded((width, height), Channels::from_count(channels).map_err(raised)?)
+        }
+        None => images,
+    })
 }
 
 fn steps_from(described: Steps<'_>) -> PyResult<(Vec<Step>, Option<Normalise>)> {

@@ -1,15 +1,18 @@
 //! `Record`: the bytes of one record, passed to Python without a copy.
 
 use crate::payload::Payload;
+use crate::progress::done;
 use crate::sequences::bytes_to;
-use anyrec::Bytes;
+use crate::values::{key_to, label_to};
+use anyrec::{Bytes, Label, Place, RecordSet, Tags};
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyTuple, PyType};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// One record: bytes that are not copied unless you request it.
 ///
@@ -23,6 +26,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// (10, 115, b'bytes', True)
 /// >>> memoryview(record).readonly
 /// True
+///
+/// A record of a dataset also has the `label`, `key` and `ids` that were written with it, and its
+/// `payload`: the record without the header that holds them.
+///
+/// >>> import anyrec
+/// >>> with anyrec.create("pets.rec") as writer:
+/// ...     _ = writer.write(b"meow", key=7, label=1.0)
+/// >>> record = anyrec.open("pets.rec")[0]
+/// >>> len(record), bytes(record.payload), record.label, record.key, record.ids
+/// (28, b'meow', 1.0, 7, (7, 0))
+///
+/// Functions of C extensions that accept only `bytes`, such as protobuf's `ParseFromString`, take
+/// `bytes(record)`.
 #[pyclass(frozen, sequence, module = "anyrec")]
 pub struct Record {
     memory: Bytes,
@@ -30,6 +46,66 @@ pub struct Record {
     /// record that has no other references.
     begin: AtomicUsize,
     end: AtomicUsize,
+    /// Its number in the set it was read from, or [`UNKNOWN`].
+    number: AtomicU64,
+    home: Option<Arc<Home>>,
+}
+
+/// The number of a record that is not known to have one.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Where records come from, to look up what belongs to them.
+pub struct Home {
+    set: Arc<dyn RecordSet>,
+    /// The records are payloads already.
+    payloads: bool,
+    /// The records were read in order, so their numbers are only those of the order.
+    in_order: bool,
+}
+
+impl Home {
+    /// Records that were read by number.
+    pub fn by_number(set: Arc<dyn RecordSet>, payloads: bool) -> Arc<Self> {
+        Arc::new(Home { set, payloads, in_order: false })
+    }
+
+    /// Records that were read in order.
+    pub fn in_order(set: Arc<dyn RecordSet>, payloads: bool) -> Arc<Self> {
+        Arc::new(Home { set, payloads, in_order: true })
+    }
+
+    /// The same set, for records that were turned into payloads.
+    fn payloads_of(&self) -> Arc<Self> {
+        Arc::new(Home { set: Arc::clone(&self.set), payloads: true, in_order: self.in_order })
+    }
+
+    /// An array over a record's bytes with the type and shape that the record's file declares. The
+    /// array is a copy if the bytes are not in this machine's order.
+    pub fn shaped<'py>(&self, array: Bound<'py, PyAny>, number: u64) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(place) = self.set.find(number) else { return Ok(array) };
+        let Some((dtype, shape)) = place.reader.item() else { return Ok(array) };
+        let shape = PyTuple::new(array.py(), shape)?;
+        if dtype.size() == 1 {
+            return array.call_method1("view", (dtype.name(),))?.call_method1("reshape", (shape,));
+        }
+        let stored = array.py().import("numpy")?.call_method1("dtype", (dtype.name(),))?;
+        let stored = stored.call_method1("newbyteorder", (">",))?;
+        let native = array.call_method1("view", (stored,))?.call_method1("astype", (dtype.name(),))?;
+        native.call_method1("reshape", (shape,))
+    }
+
+    /// The place of a record, if its number is certain.
+    fn place(&self, number: u64) -> anyrec::Result<Place<'_>> {
+        let place = self.set.find(number)?;
+        if self.in_order && !place.reader.is_numbered_in_order()? {
+            return Err(anyrec::Error::invalid(
+                "the record was read in order, and its file may have records without a number before it",
+            )
+            .in_file(place.reader.source().name())
+            .with_hint("read it by number, as dataset[n], for its key and label"));
+        }
+        Ok(place)
+    }
 }
 
 impl Record {
@@ -41,14 +117,21 @@ impl Record {
 
     /// A record at this range of shared memory.
     pub fn within(memory: Bytes, place: Range<usize>) -> Self {
-        Record { memory, begin: place.start.into(), end: place.end.into() }
+        let (begin, end) = (place.start.into(), place.end.into());
+        Record { memory, begin, end, number: UNKNOWN.into(), home: None }
     }
 
-    /// Turns this into another record of the same memory. Only for a record without other
+    /// The same record with its origin. Without a number, only its bytes are known.
+    pub fn of(self, home: &Arc<Home>, number: Option<u64>) -> Self {
+        Record { home: Some(Arc::clone(home)), number: number.unwrap_or(UNKNOWN).into(), ..self }
+    }
+
+    /// Turns this into another record of the same memory and origin. Only for a record without other
     /// references: a record never changes for its users.
-    pub fn move_to(&self, place: Range<usize>) {
+    pub fn move_to(&self, place: Range<usize>, number: Option<u64>) {
         self.begin.store(place.start, Ordering::Relaxed);
         self.end.store(place.end, Ordering::Relaxed);
+        self.number.store(number.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }
 
     /// Whether it lies in that memory.
@@ -65,6 +148,33 @@ impl Record {
     /// The bytes, shared.
     pub fn bytes(&self) -> Bytes {
         self.memory.slice_ref(self.data())
+    }
+
+    /// The set that the record belongs to, and its number there; `None` for bytes of another origin.
+    fn origin(&self) -> anyrec::Result<Option<(&Home, u64)>> {
+        let Some(home) = self.home.as_deref() else { return Ok(None) };
+        match self.number.load(Ordering::Relaxed) {
+            UNKNOWN => Err(anyrec::Error::invalid(
+                "the record's number is not known, because damage was met before it",
+            )
+            .with_hint("read it by number, as dataset[n], for its label, key, ids and payload")),
+            number => Ok(Some((home, number))),
+        }
+    }
+
+    /// What was written with the record.
+    fn tags(&self, py: Python<'_>) -> PyResult<Tags> {
+        let find = || {
+            let Some((home, number)) = self.origin()? else { return Ok(Tags::none()) };
+            match home.payloads {
+                true => {
+                    let place = home.place(number)?;
+                    home.set.tags_of(number, &place.reader.read(place.index)?)
+                }
+                false => home.set.tags_of(number, self.data()),
+            }
+        };
+        done(py, find)
     }
 }
 
@@ -154,6 +264,11 @@ impl Record {
         Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)?])?))
     }
 
+    /// The record in a notebook.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("anyrec._html")?.call_method1("record", (slf,))
+    }
+
     /// # Safety
     /// Called by the interpreter with a view to fill in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
@@ -174,16 +289,78 @@ impl Record {
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 
+    /// What was written: the record without the header that holds its label and ids, if its format has
+    /// such headers. A file in which not every record can be split raises, and names such a record.
+    #[getter]
+    fn payload(slf: &Bound<'_, Self>) -> PyResult<Py<Record>> {
+        let this = slf.get();
+        let length = done(slf.py(), || match this.origin()? {
+            Some((home, number)) if !home.payloads => {
+                home.set.payload_of(number, this.data()).map(|payload| payload.len())
+            }
+            _ => Ok(this.data().len()),
+        })?;
+        let whole = this.data().len();
+        match length == whole {
+            true => Ok(slf.clone().unbind()),
+            false => {
+                let payload = Record::new(this.bytes().slice(whole - length..));
+                let number = this.number.load(Ordering::Relaxed);
+                let home = this.home.as_ref().map(|home| Home::payloads_of(home));
+                Py::new(slf.py(), Record { number: number.into(), home, ..payload })
+            }
+        }
+    }
+
+    /// The label: a float, an array of several, or `None` if the record has none.
+    #[getter]
+    fn label<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.tags(py)?.label.filter(is_known).map(|label| label_to(py, label)).transpose()
+    }
+
+    /// The key, or `None` if the record has none.
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let key = done(py, || {
+            let Some((home, number)) = self.origin()? else { return Ok(None) };
+            let place = home.place(number)?;
+            place.reader.key(place.reader.locate(place.index)?.position)
+        })?;
+        key.map(|key| key_to(py, &key)).transpose()
+    }
+
+    /// The two ids of an MXNet image header, or `None` if the record has none.
+    #[getter]
+    fn ids(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
+        Ok(self.tags(py)?.ids.map(|[id, id2]| (id, id2)))
+    }
+
     /// The record as text.
     #[pyo3(signature = (encoding = "utf-8", errors = "strict"))]
     fn decode<'py>(&self, py: Python<'py>, encoding: &str, errors: &str) -> PyResult<Bound<'py, PyAny>> {
         self.__bytes__(py)?.call_method1("decode", (encoding, errors))
     }
 
-    /// The record as a read-only `uint8` array, without a copy.
+    /// The record as a read-only `uint8` array, without a copy. A record of an IDX file has its shape
+    /// and type instead, in this machine's byte order; this copies elements of several bytes.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array_over(slf)
+        let array = array_over(slf)?;
+        let this = slf.get();
+        match &this.home {
+            // All records of a file have one shape, so that of a record without a number is known too.
+            Some(home) => match this.number.load(Ordering::Relaxed) {
+                UNKNOWN => home.shaped(array, 0),
+                number => home.shaped(array, number),
+            },
+            None => Ok(array),
+        }
     }
+}
+
+/// Whether a label is there. NaN stands for none: it is what a record without a label gets in a file
+/// of records with labels.
+pub fn is_known(label: &Label) -> bool {
+    !matches!(label, Label::Scalar(number) if number.is_nan())
 }
 
 /// A read-only `uint8` array over a record's memory.

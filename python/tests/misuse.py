@@ -37,6 +37,9 @@ LIMIT = 30
 MEMORY = 6 << 30
 """Address space of a process: what asks for more gets an error."""
 
+STAND_INS = ("_anyrec", "_mxnet")
+"""Modules with private names whose contents callers reach."""
+
 # What is not asked for by name, but by the language.
 DUNDERS = [
     "__len__", "__getitem__", "__iter__", "__next__", "__contains__", "__repr__", "__reduce__", "__bytes__",
@@ -50,7 +53,7 @@ def modules() -> list[Any]:
     """All modules of the package that can be imported here, the native one included."""
     found = [anyrec]
     for module in pkgutil.walk_packages(anyrec.__path__, "anyrec."):
-        private = [part for part in module.name.split(".") if part.startswith("_") and part != "_anyrec"]
+        private = [part for part in module.name.split(".") if part.startswith("_") and part not in STAND_INS]
         if not private:
             with contextlib.suppress(ImportError):
                 found.append(importlib.import_module(module.name))
@@ -392,6 +395,7 @@ MAKERS: dict[str, Callable[[Arguments], Any]] = {
     "Loader": _loader,
     "ImageRecordIter": lambda a: mxnet.ImageRecordIter(path_imgrec="images.rec", data_shape=(3, 8, 8), batch_size=4),
     "MXRecordIO": lambda a: mxnet.MXRecordIO(_file(a, ".rec"), "r"),
+    "NDArray": lambda a: mxnet.NDArray(np.zeros((4, 6, 3), np.uint8)),
     "MXIndexedRecordIO": lambda a: mxnet.MXIndexedRecordIO("images.idx", "images.rec", "r"),
     "FaceDataset": lambda a: importlib.import_module("anyrec.insightface").FaceDataset("images.rec"),
     "Mix": lambda a: anyrec.Mix([_dataset(a), _dataset(a)]),

@@ -54,13 +54,13 @@ def test_what_is_no_index_is_a_type_error(path: str, index: object) -> None:
         anyrec.open(path)[index]  # type: ignore[call-overload]
 
 
-def test_a_batch_is_a_sequence_of_memoryviews_over_one_buffer(path: str) -> None:
+def test_a_batch_is_a_sequence_of_records_over_one_buffer(path: str) -> None:
     batch = anyrec.open(path).read([3, 1, 3, 2])
     assert isinstance(batch, Sequence) and len(batch) == 4
-    assert all(isinstance(view, memoryview) and view.readonly for view in batch)
+    assert all(isinstance(record, anyrec.Record) for record in batch)
     assert batch.to_list() == [b"three", b"one", b"three", b""]
     assert [array.tobytes() for array in batch.numpy()] == batch.to_list()
-    assert [bytes(view) for view in batch[1:]] == batch.to_list()[1:]
+    assert [bytes(record) for record in batch[1:]] == batch.to_list()[1:]
     assert bytes(batch[-2]) == b"three"
     assert batch.offsets.tolist() == [0, 5, 8, 13, 13] and batch.nbytes == 13
     assert batch.buffer.tobytes() == b"threeonethree"

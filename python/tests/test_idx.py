@@ -99,3 +99,52 @@ def test_labels_of_other_images_are_told_when_a_label_is_asked_for() -> None:
     assert anyrec.convert("t-images-idx3-ubyte", "t.rec").records == 3
     with pytest.raises(anyrec.StaleCompanion, match="expected 3 labels, found 2"):
         dataset.label(0)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_records_have_the_shape_and_type_of_their_file(dtype: str, suffix: str) -> None:
+    array = (np.arange(24) - 3).astype(dtype).reshape(4, 3, 2)
+    idx.write(f"x-idx3{suffix}", array)
+    dataset = anyrec.open(f"x-idx3{suffix}")
+    for found in [
+        [record.numpy() for record in dataset],
+        [dataset[number].numpy() for number in range(4)],
+        [record.numpy() for record in dataset[[0, 1, 2, 3]]],
+        dataset.read(range(4)).numpy(),
+        next(iter(anyrec.Loader(dataset, 4))).numpy(),
+        [record.numpy() for record in anyrec.open(f"x-idx3{suffix}", copy=False)[:]],
+    ]:
+        assert all(one.dtype == np.dtype(dtype) and one.dtype.isnative for one in found)
+        assert np.array_equal(found, array)
+
+
+def test_a_record_of_one_number_is_an_array_without_dimensions() -> None:
+    idx.write("x-idx1-int", np.array([1, -2], np.int32))
+    record = anyrec.open("x-idx1-int")[1]
+    assert record.numpy().shape == () and record.numpy() == -2 and bytes(record) == b"\xff\xff\xff\xfe"
+
+
+def test_a_part_of_a_record_and_records_of_other_formats_are_bytes() -> None:
+    idx.write("x-idx2-ubyte", np.zeros((2, 6), np.uint8))
+    assert anyrec.open("x-idx2-ubyte")[0][2:].numpy().shape == (4,)
+    with anyrec.create("x.ffr") as writer:
+        writer.write(b"bytes")
+    assert anyrec.open("x.ffr")[0].numpy().tolist() == list(b"bytes")
+
+
+def test_labels_beside_images_are_counted() -> None:
+    dataset = anyrec.open(golden("idx", "train-images-idx3-ubyte"))
+    labels = idx.read(golden("idx", "train-labels-idx1-ubyte")).tolist()
+    assert dataset.label_counts() == {label: labels.count(label) for label in sorted(set(labels))}
+    assert dataset.select([0, 0]).label_counts() == {labels[0]: 2}
+
+
+def test_labels_of_several_numbers_and_missing_labels_are_counted() -> None:
+    with anyrec.create("x.rec") as writer:
+        for second in [2.5, 7.0, 2.5]:
+            writer.write(b"x", label=[float(second < 7), second])
+    assert anyrec.open("x.rec").label_counts() == {(0, 7): 1, (1, 2.5): 2}
+    with anyrec.create("x.ffr") as plain:
+        plain.write(b"x")
+    assert anyrec.open("x.ffr").label_counts() == {None: 1}

@@ -128,13 +128,13 @@ def test_batches_are_the_originals(original: pathlib.Path, in_files: pathlib.Pat
                 # MXNet says 0 and leaves in the last batch what was there before.
                 assert pad == 0 and (batch.pad == 0 or last)
                 real = given["batch_size"] - batch.pad
-            assert batch.label[0].dtype == np.float32
-            np.testing.assert_array_equal(batch.label[0][:real], label[:real])
-            assert batch.data[0].shape == pictures.shape == (given["batch_size"], *given["data_shape"])
-            mean, most = difference(batch.data[0][:real], pictures[:real])
+            assert batch.label[0].asnumpy().dtype == np.float32
+            np.testing.assert_array_equal(batch.label[0].asnumpy()[:real], label[:real])
+            assert batch.data[0].asnumpy().shape == pictures.shape == (given["batch_size"], *given["data_shape"])
+            mean, most = difference(batch.data[0].asnumpy()[:real], pictures[:real])
             assert mean <= DECODED[0] and most <= DECODED[1]
             if name.startswith("photos"):
-                first = batch.label[0].reshape(given["batch_size"], -1)[:, 0]
+                first = batch.label[0].asnumpy().reshape(given["batch_size"], -1)[:, 0]
                 np.testing.assert_array_equal(batch.index, 5000 - first)
         batches.reset()
 
@@ -144,7 +144,7 @@ def test_pixels_are_the_originals(original: pathlib.Path, in_files: pathlib.Path
     expected, given = theirs(original, name), CASES[name]
     mine = ImageRecordIter(**given).next()
     mean, most = PIXELS.get(name.removeprefix("pixels-"), ({}, RESIZED))[1]
-    for number, (picture, other) in enumerate(zip(mine.data[0], expected["data0"][0], strict=True)):
+    for number, (picture, other) in enumerate(zip(mine.data[0].asnumpy(), expected["data0"][0], strict=True)):
         found = difference(picture, other)
         assert found[0] <= mean and found[1] <= most, f"picture {number}"
 
@@ -180,21 +180,21 @@ def test_random_parts_are_drawn_by_the_originals_law(
     original: pathlib.Path, in_files: pathlib.Path, name: str
 ) -> None:
     expected, given = theirs(original, name), CASES[name]
-    mine = places(ImageRecordIter(**given).next().data[0])
+    mine = places(ImageRecordIter(**given).next().data[0].asnumpy())
     other = places(expected["data0"][0])
     for what in other:
         alike(mine[what], other[what], 0.001, what)
 
 
 def test_random_crops_reach_every_place(in_files: pathlib.Path) -> None:
-    pictures = ImageRecordIter(**CASES["random-crop"]).next().data[0]
+    pictures = ImageRecordIter(**CASES["random-crop"]).next().data[0].asnumpy()
     corners = pictures[:, :2, 0, 0].astype(int)
     assert corners.min(0).tolist() == [0, 0] and corners.max(0).tolist() == [COLUMNS - 40, ROWS - 30]
     assert (pictures[:, 0, 0, -1] - pictures[:, 0, 0, 0] == 39).all()
 
 
 def test_random_parts_have_the_area_and_proportions_asked_for(in_files: pathlib.Path) -> None:
-    found = places(ImageRecordIter(**CASES["random-part-narrow"]).next().data[0])
+    found = places(ImageRecordIter(**CASES["random-part-narrow"]).next().data[0].asnumpy())
     assert 0.18 < found["area"].min() and found["area"].max() < 0.32
     proportion = found["size of proportion"]
     assert np.log(1.1) < proportion.min() and proportion.max() < np.log(1.65)
@@ -203,9 +203,9 @@ def test_random_parts_have_the_area_and_proportions_asked_for(in_files: pathlib.
 
 
 def test_mirroring_is_every_other_picture(in_files: pathlib.Path) -> None:
-    found = places(ImageRecordIter(**CASES["random-mirror"]).next().data[0])
+    found = places(ImageRecordIter(**CASES["random-mirror"]).next().data[0].asnumpy())
     assert 0.46 < found["mirrored"].mean() < 0.54
-    both = places(ImageRecordIter(**CASES["random-mirror"], mirror=True).next().data[0])
+    both = places(ImageRecordIter(**CASES["random-mirror"], mirror=True).next().data[0].asnumpy())
     assert both["mirrored"].mean() == 1
 
 
@@ -214,7 +214,7 @@ def test_colours_change_by_the_originals_law(
     original: pathlib.Path, in_files: pathlib.Path, name: str
 ) -> None:
     expected, given = theirs(original, name), CASES[name]
-    mine, other = ImageRecordIter(**given).next().data[0], expected["data0"][0]
+    mine, other = ImageRecordIter(**given).next().data[0].asnumpy(), expected["data0"][0]
     for channel in range(3):
         values = [pictures[:, channel].reshape(DRAWS, -1) for pictures in (mine, other)]
         for measure in (np.mean, np.std):
@@ -238,8 +238,8 @@ def numbers(batches: ImageRecordIter) -> list[tuple[list[int], int]]:
     """The records of an epoch's batches, with their padding; pixels, labels and ids must agree."""
     found = []
     for batch in batches:
-        first = batch.label[0].reshape(len(batch.data[0]), -1)[:, 0]
-        np.testing.assert_array_equal(batch.data[0][:, 0, 3, 3], first)
+        first = batch.label[0].asnumpy().reshape(len(batch.data[0].asnumpy()), -1)[:, 0]
+        np.testing.assert_array_equal(batch.data[0].asnumpy()[:, 0, 3, 3], first)
         np.testing.assert_array_equal(batch.index, 5000 - first)
         found.append((first.astype(int).tolist(), batch.pad))
     return found
@@ -348,7 +348,7 @@ def test_labels_are_as_many_as_said_or_it_is_an_error() -> None:
     write_numbers(6, labels=4, name="four.rec")
     write_numbers(6)
     four = ImageRecordIter(**{**PLAIN, "path_imgrec": "four.rec"}, label_width=4).next()
-    assert four.label[0].tolist()[1] == [1, 1001, 2001, 3001]
+    assert four.label[0].asnumpy().tolist()[1] == [1, 1001, 2001, 3001]
     for path, width in [("four.rec", 1), ("four.rec", 2), ("a.rec", 4)]:
         with pytest.raises(anyrec.AnyrecError, match="label"):
             ImageRecordIter(**{**PLAIN, "path_imgrec": path}, label_width=width).next()
@@ -359,10 +359,10 @@ def test_labels_of_a_list_file_are_found_by_id() -> None:
     lines = [f"{5000 - i}\t{i + 0.5}\t{i}\tpath with spaces.jpg\n" for i in range(6)]
     pathlib.Path("a.lst").write_text("5000\t7\t7\tlisted twice\n" + "".join(reversed(lines)) + "\n")
     one = ImageRecordIter(**PLAIN, path_imglist="a.lst").next()
-    assert one.label[0].tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert one.label[0].asnumpy().tolist() == [0.5, 1.5, 2.5, 3.5]
     two = ImageRecordIter(**PLAIN, path_imglist="a.lst", label_width=2)
-    assert two.next().label[0].tolist() == [[0.5, 0], [1.5, 1], [2.5, 2], [3.5, 3]]
-    assert two.next().label[0].tolist() == [[4.5, 4], [5.5, 5], [0.5, 0], [1.5, 1]]
+    assert two.next().label[0].asnumpy().tolist() == [[0.5, 0], [1.5, 1], [2.5, 2], [3.5, 3]]
+    assert two.next().label[0].asnumpy().tolist() == [[4.5, 4], [5.5, 5], [0.5, 0], [1.5, 1]]
     with pytest.raises(anyrec.InvalidArgument, match="line 1 is not an id and 3 labels"):
         ImageRecordIter(**PLAIN, path_imglist="a.lst", label_width=3)
     pathlib.Path("a.lst").write_text("".join(lines[:2]))
@@ -380,7 +380,7 @@ def test_it_is_used_as_the_originals_is() -> None:
     with pytest.raises(anyrec.InvalidArgument, match="no current batch"):
         batches.getdata()
     assert batches.iter_next()
-    assert batches.getdata().shape == (4, 3, 16, 16) and batches.getlabel().tolist() == [0, 1, 2, 3]
+    assert batches.getdata().shape == (4, 3, 16, 16) and batches.getlabel().asnumpy().tolist() == [0, 1, 2, 3]
     assert batches.getindex().dtype == np.uint64 and batches.getpad() == 0
     batch = batches.next()
     assert (batch.pad, str(batch)) == (2, "DataBatch: data shapes: [(4, 3, 16, 16)] label shapes: [(4,)]")
@@ -407,10 +407,10 @@ def test_the_same_seeds_give_the_same_pixels_for_any_number_of_threads(files: pa
     }
     reference = ImageRecordIter(**given, preprocess_threads=1).next()
     same = ImageRecordIter(**given, preprocess_threads=2, prefetch_buffer=1).next()
-    np.testing.assert_array_equal(reference.data[0], same.data[0])
+    np.testing.assert_array_equal(reference.data[0].asnumpy(), same.data[0].asnumpy())
     other = ImageRecordIter(**given, seed_aug=5).next()
     np.testing.assert_array_equal(reference.index, other.index)
-    assert (reference.data[0] != other.data[0]).any()
+    assert (reference.data[0].asnumpy() != other.data[0].asnumpy()).any()
 
 
 # Parameters
@@ -542,7 +542,7 @@ def test_a_record_that_is_no_picture_is_raised_and_one_cut_short_is_not(files: p
     with MXRecordIO("a.rec", "w") as writer:
         writer.write(record)
         writer.write(record[: len(record) // 2])
-    whole = ImageRecordIter(**{**PLAIN, "batch_size": 2, "data_shape": (3, 40, 40)}).next().data[0]
+    whole = ImageRecordIter(**{**PLAIN, "batch_size": 2, "data_shape": (3, 40, 40)}).next().data[0].asnumpy()
     assert (whole[0, :, :5] == whole[1, :, :5]).all() and (whole[0] != whole[1]).any()
     with MXRecordIO("a.rec", "w") as writer:
         writer.write(record)

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 const PEERS: [&str; 8] =
     ["array_record", "dali", "datasets", "lance", "lmdb", "simplejpeg", "streaming", "webdataset"];
 /// Contestants that need only what anyrec's own environment has.
-const WITH_ANYREC: [&str; 5] = ["anyrec", "limit", "numpy", "torch", "torchvision"];
+const WITH_ANYREC: [&str; 6] = ["anyrec", "limit", "numpy", "standins", "torch", "torchvision"];
+/// Names a Python in which FFRecord was built from its repository.
+const FFRECORD_PYTHON: &str = "ANYREC_FFRECORD_PYTHON";
 /// Debian's package of the one peer whose Debian package nothing else needs.
 const TORCHVISION: &str = "python3-torchvision";
 
@@ -35,6 +37,7 @@ pub fn run(options: &[&str]) -> Result<(), Failure> {
         arguments.extend(contestant(name, environment(name, &requirements)));
     }
     arguments.extend(contestant("mxnet", setup::mxnet_python()));
+    arguments.extend(contestant("ffrecord", ffrecord_python()));
     let plan = cargo(&["build", "--release", "--package", "anyrec-bench-plan"]);
     arguments.extend(contestant("plan", plan.map(|()| python.clone())));
     arguments.extend(options.iter().map(|&option| option.to_owned()));
@@ -49,6 +52,14 @@ fn anyrec_python() -> Result<PathBuf, Failure> {
     let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
     command(&python, &install).run()?;
     Ok(python)
+}
+
+/// The Python that has the original FFRecord, of which there is no released package.
+fn ffrecord_python() -> Result<PathBuf, Failure> {
+    let python = std::env::var(FFRECORD_PYTHON).map_err(|_| {
+        Failure::new(format!("it has no released package; {FFRECORD_PYTHON} names a Python that has it"))
+    })?;
+    Ok(python.into())
 }
 
 /// An environment in which every package has a pinned version, and torch is the system's.

@@ -48,6 +48,9 @@ const TRAINERS_TESTS: [&str; 7] = [
     "tests/dropins/test_workers.py",
 ];
 
+/// What executes notebooks and turns them into pages.
+const NOTEBOOK_PACKAGES: [&str; 5] = ["numpy", "pytest", "ipykernel", "nbclient", "nbconvert"];
+
 /// Newer interpreters that the wheel is also tested on, if the machine has them.
 const OTHER_PYTHONS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
@@ -105,6 +108,7 @@ pub fn test() -> Result<(), Failure> {
     }
     tests.run()?;
     test_trainers(&wheel, &folder)?;
+    test_notebooks(&wheel, &folder)?;
     for other in OTHER_PYTHONS.iter().filter(|other| is_there(other, "--version")) {
         let fresh = Environment::make(&format!("target/{other}-venv"), other, false)?;
         fresh.replace_package(&wheel)?;
@@ -124,6 +128,22 @@ fn test_trainers(wheel: &Path, folder: &Path) -> Result<(), Failure> {
     // Models are made in code: nothing is downloaded.
     let tests = command(python.program("python"), &[&["-m", "pytest"], &TRAINERS_TESTS[..]].concat());
     tests.in_folder(folder).env("HF_HUB_OFFLINE", "1").run()
+}
+
+/// Notebooks, executed by Jupyter and looked at in a browser.
+fn test_notebooks(wheel: &Path, folder: &Path) -> Result<(), Failure> {
+    let has_browser = ["chromium", "google-chrome"].iter().any(|browser| is_there(browser, "--version"));
+    if !has_browser && let Err(failure) = setup::install(&["chromium"]) {
+        if on_ci() {
+            return Err(failure);
+        }
+        eprintln!("xtask: SKIPPED the notebooks: {failure}");
+        return Ok(());
+    }
+    let jupyter = Environment::make("target/notebook-venv", "python3", false)?;
+    jupyter.install(&NOTEBOOK_PACKAGES)?;
+    jupyter.replace_package(wheel)?;
+    jupyter.run(&["-m", "pytest", "notebook_tests"], folder)
 }
 
 /// The tests on free-threaded Python, if there is one.

@@ -8,7 +8,6 @@ use anyrec::ErrorKind;
 use anyrec::format::Notice;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,16 +84,16 @@ pub fn tell_notices(file: &str, notices: &[Notice]) {
 }
 
 /// Reports the error, if there is one, and returns the exit code of the process.
-pub fn exit_code(result: Result<Outcome>) -> ExitCode {
+pub fn exit_code(result: Result<Outcome>) -> u8 {
     let error = match result {
-        Ok(Outcome::Sound) => return ExitCode::SUCCESS,
-        Ok(Outcome::Damage) => return ExitCode::from(1),
-        Ok(Outcome::Failure) => return ExitCode::from(2),
+        Ok(Outcome::Sound) => return 0,
+        Ok(Outcome::Damage) => return 1,
+        Ok(Outcome::Failure) => return 2,
         Err(error) => error,
     };
     if is_closed_pipe(&error) {
         // The reader closed the pipe: `anyrec ls FILE | head`.
-        return ExitCode::SUCCESS;
+        return 0;
     }
     exit_code(Ok(tell_error(&error)))
 }

@@ -1,8 +1,8 @@
 //! Images as samples of a loader.
 
-use crate::{Kind, Random, Recipe, sniff};
-use anyrec::Result;
+use crate::{Channels, Extent, Kind, Picture, Random, Recipe, Samples, sniff};
 use anyrec::loader::{Decode, Sample};
+use anyrec::{Error, Result};
 
 /// Decodes records into training samples by a recipe, on the threads of a
 /// [`Loader`](anyrec::loader::Loader).
@@ -47,12 +47,20 @@ use anyrec::loader::{Decode, Sample};
 pub struct Images {
     recipe: Recipe,
     seed: Option<u64>,
+    /// The size and channels of records that are the samples of an image themselves.
+    unencoded: Option<(Extent, Channels)>,
 }
 
 impl Images {
     /// Creates samples with this recipe.
     pub fn new(recipe: Recipe, seed: Option<u64>) -> Self {
-        Images { recipe, seed }
+        Images { recipe, seed, unencoded: None }
+    }
+
+    /// Reads records as the 8-bit samples of images of this size, instead of as encoded images.
+    pub fn unencoded(mut self, size: Extent, channels: Channels) -> Self {
+        self.unencoded = Some((size, channels));
+        self
     }
 }
 
@@ -62,11 +70,22 @@ impl Decode for Images {
     }
 
     fn accepts(&self, record: &[u8]) -> bool {
-        matches!(sniff(record), Kind::Image { .. })
+        self.unencoded.is_some() || matches!(sniff(record), Kind::Image { .. })
     }
 
     fn decode(&self, sample: &Sample, payload: &[u8], into: &mut [u8]) -> Result<()> {
         let key = [self.seed.unwrap_or(sample.seed), sample.epoch, sample.place];
-        self.recipe.make(payload, &mut Random::new(key), into)
+        let mut random = Random::new(key);
+        match self.unencoded {
+            None => self.recipe.make(payload, &mut random, into),
+            Some(((width, height), channels)) => {
+                let mut samples = Vec::new();
+                let size = payload.len();
+                samples.try_reserve_exact(size).map_err(|_| Error::out_of_memory(size as u64))?;
+                samples.extend_from_slice(payload);
+                let picture = Picture::new(width, height, channels, Samples::Eight(samples))?;
+                self.recipe.make_from(picture, &mut random, into)
+            }
+        }
     }
 }

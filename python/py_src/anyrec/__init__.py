@@ -45,7 +45,7 @@ from .image import ImageBatch, ImageLoader
 from .loader import Counts, Loader, Stats
 from .packed import PackedFolder
 from .results import Conversion, Damage, Indexed, Notice, Output, Repair, Report
-from .view import Mix, View
+from .view import MissingLabel, Mix, View
 from .writer import NotStored, Writer, create
 
 if _TYPE_CHECKING:
@@ -87,6 +87,7 @@ __all__ = [
     "LimitExceeded",
     "OutOfMemory",
     "Loader",
+    "MissingLabel",
     "Mix",
     "NotStored",
     "Notice",

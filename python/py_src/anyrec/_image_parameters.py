@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import image
-from .errors import InvalidArgument
+from ._mxnet.errors import MXNetInvalid
 
 __all__ = ["Parameters", "of_channels", "read_parameters", "steps_of"]
 
@@ -168,13 +168,13 @@ def read_parameters(given: Mapping[str, Any]) -> Parameters:
         elif name not in _WITHOUT_EFFECT:
             names = [*known, *_DEFAULT_ONLY, *_WITHOUT_EFFECT]
             near = difflib.get_close_matches(name, names, 1)
-            raise InvalidArgument(
+            raise MXNetInvalid(
                 f"ImageRecordIter has no parameter {name}",
                 hint=f"did you mean {near[0]}?" if near else None,
             )
     for name, field in known.items():
         if field.default is MISSING and name not in values:
-            raise InvalidArgument(f"ImageRecordIter needs {name}")
+            raise MXNetInvalid(f"ImageRecordIter needs {name}")
     parameters = Parameters(**values)
     _check(parameters)
     return parameters
@@ -186,7 +186,7 @@ def _refuse_other_than(name: str, value: Any, default: Any) -> None:
     except (TypeError, ValueError):
         same = False
     if not same:
-        raise InvalidArgument(
+        raise MXNetInvalid(
             f"ImageRecordIter does not support {name}={value!r}: only the default, {default!r}, is supported"
         )
 
@@ -210,7 +210,7 @@ def _converted(name: str, kind: str, value: Any) -> Any:
         return _shape(value)
     except (TypeError, ValueError) as error:
         expected = wanted.get(base, "three numbers: channels, height and width")
-        raise InvalidArgument(f"ImageRecordIter: {name}={value!r} is not {expected}") from error
+        raise MXNetInvalid(f"ImageRecordIter: {name}={value!r} is not {expected}") from error
 
 
 def _flag(value: Any) -> bool:
@@ -245,12 +245,12 @@ def _check(p: Parameters) -> None:
     """Rejects values that are invalid or not supported."""
 
     def refuse(name: str, why: str, hint: str | None = None) -> None:
-        raise InvalidArgument(f"ImageRecordIter: {name}={getattr(p, name)!r}: {why}", hint=hint)
+        raise MXNetInvalid(f"ImageRecordIter: {name}={getattr(p, name)!r}: {why}", hint=hint)
 
     if p.data_shape[0] not in (1, 3, 4) or min(p.data_shape) < 1:
         refuse("data_shape", "it must be channels (1, 3 or 4), height and width")
     if not p.path_imgrec:
-        raise InvalidArgument("ImageRecordIter needs path_imgrec")
+        raise MXNetInvalid("ImageRecordIter needs path_imgrec")
     for name in ("batch_size", "label_width", "preprocess_threads", "num_parts", "prefetch_buffer"):
         if getattr(p, name) < 1:
             refuse(name, "it must be 1 or more")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
+
+from . import _anyrec
+from .errors import InvalidArgument
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths: TypeAlias = Path | Iterable[Path]
@@ -16,6 +20,47 @@ def many(paths: Paths) -> list[Path]:
     if isinstance(paths, str | bytes | os.PathLike):
         return [paths]
     return list(paths)
+
+
+def of_split(paths: Paths, split: str | None) -> Paths:
+    """Returns the file of images of one split, if ``paths`` is a folder of files of images and labels.
+
+    Any other paths are returned unchanged. They have no splits.
+    """
+    folder = isinstance(paths, str | bytes | os.PathLike) and os.path.isdir(paths)
+    splits = _anyrec.idx_splits(_anyrec.expand(many(paths))) if folder else None
+    if not splits:
+        if split is not None:
+            raise InvalidArgument(
+                f"{paths!r} has no splits: split= is for a folder of IDX files with images and labels"
+            )
+        return paths
+    named = dict(splits)
+    known = ", ".join(map(repr, named))
+    if split is None:
+        if len(named) > 1:
+            raise InvalidArgument(
+                f"the folder {os.fsdecode(paths)!r} holds several splits: {known}",  # type: ignore[arg-type]
+                hint="pass split=..., for example split='train' or split='test'",
+            )
+        return splits[0][1]
+    found = [name for name in named if name == split] or [name for name in named if _means(split, name)]
+    if len(found) != 1:
+        what = "is ambiguous" if found else "does not exist"
+        raise InvalidArgument(f"the split {split!r} {what}: the folder has {known}")
+    return named[found[0]]
+
+
+def _means(split: str, name: str) -> bool:
+    """Whether ``split`` is the end of a split's name: ``train`` of ``emnist-letters-train``.
+
+    MNIST's files call the test split ``t10k``.
+    """
+    given, parts = (
+        ["test" if part == "t10k" else part for part in re.split(r"[-_.]", text.lower())]
+        for text in (split, name)
+    )
+    return parts[-len(given) :] == given
 
 
 def size_of(paths: Iterable[Path]) -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from . import _anyrec
+import numpy as np
+import numpy.typing as npt
+
+from . import _anyrec, _html
 from ._keywords import keywords
-from ._paths import Path, Paths, many, size_of, telling
+from ._paths import Path, Paths, many, of_split, size_of, telling
 from .results import Report, report_of
-from .view import Selecting
+from .view import MissingLabel, Selecting, unlabelled
 
 __all__ = ["Dataset", "open"]
 
@@ -35,9 +39,50 @@ class Dataset(Selecting, _anyrec.Dataset):
     >>> dataset.close()
     >>> dataset
     <Dataset, closed>
+
+    Where records begin with a header that holds their label (MXNet image records), a record is all of it.
+    :attr:`payloads` is the same dataset without the headers:
+
+    >>> with anyrec.create("pets.rec") as writer:
+    ...     _ = writer.write(b"meow", label=1.0)
+    >>> pets = anyrec.open("pets.rec")
+    >>> len(pets[0]), bytes(pets[0].payload), bytes(pets.payloads[0]), pets[0].label
+    (28, b'meow', b'meow', 1.0)
     """
 
     __slots__ = ()
+
+    @property
+    def payloads(self) -> Dataset:
+        """The same files, with records as payloads: without the headers that hold their labels.
+
+        Nothing is guessed: if some records have such headers and some have not, reading one raises
+        :class:`InvalidArgument`, which names a record of each kind.
+        """
+        return self if self.payload else Dataset(self.paths, {**self.options, "payload": True}, self)
+
+    def labels(self, indices: Any = None) -> npt.NDArray[np.float64] | list[Any]:
+        """Returns the labels of the given records, or of all.
+
+        They are an array with NaN for records without a label, two-dimensional if every record has the
+        same number of labels, or a list (with ``None``) if the numbers differ. Records without a label are
+        a :class:`MissingLabel` warning.
+        """
+        labels = super().labels(indices)
+        missing = unlabelled(labels)
+        if missing.any():
+            first = int(np.flatnonzero(missing)[0])
+            number = first if indices is None else int(list(indices)[first])
+            warnings.warn(
+                f"{self.paths[0]}: {missing.sum()} of {len(labels)} records have no label; "
+                f"the first is record {number}",
+                MissingLabel,
+                stacklevel=2,
+            )
+        return labels
+
+    def _repr_html_(self) -> str:
+        return _html.dataset(self)
 
     def verify(self, *, progress: bool = False) -> Report:
         """Reads every byte of the files and reports all damage.
@@ -50,7 +95,8 @@ class Dataset(Selecting, _anyrec.Dataset):
         (True, 1, 1)
         """
         options = self.options
-        options.pop("copy", None)
+        for name in ("copy", "payload"):
+            options.pop(name, None)
         return verified(self.metadata["files"], options, progress)
 
 
@@ -70,10 +116,12 @@ def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Re
 def open(
     paths: Paths,
     *,
+    split: str | None = None,
     format: str | None = None,
     verify: bool = True,
     skip_damage: bool = False,
     copy: bool = True,
+    payload: bool = False,
     access: Literal["auto", "mapped", "positional", "direct"] = "auto",
     threads: int = 0,
     index_file: bool | Path = True,
@@ -90,12 +138,15 @@ def open(
 
     :param paths: a path, a list of paths, a directory (every record file directly in it, sorted by name)
         or a glob pattern. All files must have the same format.
+    :param split: for a folder of IDX files with images and labels, as of MNIST, Fashion-MNIST and EMNIST:
+        which split to open, ``"train"`` or ``"test"``. The records are the images, with their labels.
     :param format: the format's id, to skip detection.
     :param verify: verify the checksums of what is read.
     :param skip_damage: skip damaged byte ranges instead of raising.
     :param copy: copy records into memory of their own. With ``False``, records of a mapped file are
         slices of it. Nothing is copied, but they change if another program writes into the file, and
         accessing them kills the process if the file is truncated.
+    :param payload: return records without the headers that hold their labels, see :attr:`Dataset.payloads`.
     :param access: how files are read: ``mapped`` into memory, by ``positional`` reads, or ``direct``,
         bypassing the page cache. ``auto`` maps files on local file systems.
     :param threads: number of threads for one batch or scan; 0 for one per core. A scan uses one more
@@ -124,6 +175,7 @@ def open(
         "verify": (verify, True),
         "skip_damage": (skip_damage, False),
         "copy": (copy, True),
+        "payload": (payload, False),
         "access": (access, "auto"),
         "threads": (threads, 0),
         "index_file": (index_file, True),
@@ -139,4 +191,4 @@ def open(
             options[name] = value
     if keys is not None:
         options["keys"] = dict(keys)
-    return Dataset(many(paths), options)
+    return Dataset(many(of_split(paths, split)), options)

@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, o
 import numpy as np
 import numpy.typing as npt
 
+from . import _html
+from ._image_sources import images_of
 from ._keywords import keywords
 from ._paths import Paths
 from .errors import InvalidArgument
@@ -40,6 +42,7 @@ from .view import Mix, View
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .insightface import FaceDataset
 
 __all__ = [
     "Brightness",
@@ -250,14 +253,18 @@ class ImageBatch(NamedTuple):
     data: Any
     """The images: (batch, channels, height, width), or (batch, height, width, channels)."""
     labels: Any
-    """Their labels (32-bit floats unless ``label_dtype`` says otherwise), in two dimensions if ``label_width`` is above 1; ``None`` if no
-    record has one."""
+    """Their labels, in two dimensions if ``label_width`` is above 1; ``None`` if no record has one. They are
+    32-bit floats, but those of IDX files and of face data sets are the numbers of classes, as 64-bit
+    integers; ``label_dtype`` says otherwise."""
     indices: Any
     """The record numbers."""
     ids: Any
     """The ids from their image headers; their record numbers if they have none."""
     padding: int
     """How many samples at the end only fill up the last batch of an epoch."""
+
+    def _repr_html_(self) -> str:
+        return _html.image_batch(self)
 
 
 class ImageOptions(OrderOptions, total=False):
@@ -292,11 +299,15 @@ class ImageLoader(Loader[BatchT_co]):
 
     Only the part and the scale of a JPEG that the steps need are decoded.
 
-    :param data: as for :class:`anyrec.Loader`.
+    :param data: as for :class:`anyrec.Loader`; or a face data set of InsightFace, as its folder, its
+        ``.rec`` file or a :class:`anyrec.insightface.FaceDataset`. Of a face data set, only the images are
+        loaded, not its header and identity records. An IDX file of bytes holds images too, gray or with
+        three or four channels.
     :param batch_size: images per batch and rank.
-    :param size: height and width of the samples, or one number for both.
+    :param size: height and width of the samples, or one number for both. By default, the size that the
+        data itself declares (IDX, face data sets), else 224.
     :param train: ``True`` for the usual ImageNet training steps (:func:`training_steps`), ``False`` for
-        the evaluation steps (:func:`evaluation_steps`).
+        the evaluation steps (:func:`evaluation_steps`). Data that declares its size needs no steps.
     :param steps: a list of steps instead; the last crop or :class:`ResizeTo` must produce ``size``.
     :param channels: 1 for gray, 3 for red, green, blue, 4 for these and alpha.
     :param layout: ``NCHW`` or ``NHWC``.
@@ -323,9 +334,9 @@ class ImageLoader(Loader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[ImageBatch],
-        data: Paths | Dataset | View | Mix,
+        data: Paths | Dataset | View | Mix | FaceDataset,
         batch_size: int,
-        size: Size = 224,
+        size: Size | None = None,
         *,
         as_dict: Literal[False] = False,
         **options: Unpack[_WholeOptions],
@@ -333,9 +344,9 @@ class ImageLoader(Loader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[dict[str, Any]],
-        data: Paths | Dataset | View | Mix,
+        data: Paths | Dataset | View | Mix | FaceDataset,
         batch_size: int,
-        size: Size = 224,
+        size: Size | None = None,
         *,
         as_dict: AsDict,
         **options: Unpack[_WholeOptions],
@@ -343,9 +354,9 @@ class ImageLoader(Loader[BatchT_co]):
     @keywords(OrderOptions)
     def __init__(
         self,
-        data: Paths | Dataset | View | Mix,
+        data: Paths | Dataset | View | Mix | FaceDataset,
         batch_size: int,
-        size: Size = 224,
+        size: Size | None = None,
         *,
         train: bool | None = None,
         steps: Sequence[Step] | None = None,
@@ -353,7 +364,7 @@ class ImageLoader(Loader[BatchT_co]):
         layout: Literal["NCHW", "NHWC"] = "NCHW",
         dtype: Literal["uint8", "float16", "bfloat16", "float32"] = "float32",
         label_width: int = 1,
-        label_dtype: Literal["float32", "int64"] = "float32",
+        label_dtype: Literal["float32", "int64"] | None = None,
         exif: bool = False,
         lenient: bool = False,
         on_error: OnError = "raise",
@@ -365,6 +376,11 @@ class ImageLoader(Loader[BatchT_co]):
         max_bytes: int = 4 << 30,
         **options: Unpack[OrderOptions],
     ) -> None:
+        source = images_of(data)
+        if size is None:
+            size = source.size or 224
+        if train is None and steps is None and source.size is not None:
+            steps = [CentreCrop(size)]
         if (train is None) == (steps is None):
             raise InvalidArgument("pass either train=True or train=False for the usual steps, or steps=[...]")
         if steps is None:
@@ -374,7 +390,7 @@ class ImageLoader(Loader[BatchT_co]):
                 steps = steps[:-1]
             elif channels != 3:
                 raise InvalidArgument("the usual steps need three channels; pass steps=[...]")
-        if label_dtype not in ("float32", "int64"):
+        if label_dtype not in (None, "float32", "int64"):
             raise InvalidArgument(f"label_dtype is float32 or int64, not {label_dtype!r}")
         self.steps = list(steps)
         """The steps."""
@@ -382,7 +398,8 @@ class ImageLoader(Loader[BatchT_co]):
         """Height and width of a sample."""
         self.label_width = label_width
         """The number of labels per record."""
-        self.label_dtype = label_dtype
+        self._classes = source.classes and label_width == 1
+        self.label_dtype = label_dtype or ("int64" if self._classes else "float32")
         """The data type of the labels."""
         self.as_dict = as_dict
         """Whether batches are dictionaries."""
@@ -403,11 +420,12 @@ class ImageLoader(Loader[BatchT_co]):
             "exif": exif,
             "lenient": lenient,
             "augment_seed": augment_seed,
+            "unencoded": source.unencoded,
         }
         # A loader's type of batch is only declared; the overloads know those of Loader itself.
         plain: Any = super()
         plain.__init__(
-            data,
+            source.records,
             batch_size,
             on_error=on_error,
             labels=True,
@@ -427,7 +445,7 @@ class ImageLoader(Loader[BatchT_co]):
         return named(batch, self._names, strict=self.as_dict is not True)
 
     def _next(self) -> ImageBatch | None:
-        loaded = self._native.next_images(self.label_width)
+        loaded = self._native.next_images(self.label_width, self._classes)
         if loaded is None:
             return None
         memory, indices, labels, ids, padding = loaded
@@ -437,15 +455,18 @@ class ImageLoader(Loader[BatchT_co]):
             data = np.stack([self.apply(sample) for sample in data])
         if labels is not None and self.label_dtype == "int64":
             labels = _whole(labels, indices)
+        elif labels is not None:
+            labels = labels.astype(np.float32, copy=False)
         return ImageBatch(data, labels, indices, ids, padding)
 
 
 def _whole(labels: npt.NDArray[Any], indices: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Returns labels as whole numbers."""
-    made = labels.astype(np.int64)
+    made = labels.astype(np.int64, copy=False)
     if not np.array_equal(made, labels):
         first = np.argwhere(made != labels)[0]
         raise InvalidArgument(
-            f"label_dtype: the label of record {indices[first[0]]} is {labels[tuple(first)]}, not a whole number"
+            f"label_dtype: the label of record {indices[first[0]]} is {labels[tuple(first)]}, "
+            "not a whole number"
         )
     return made

@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ._image_parameters import Parameters, of_channels, read_parameters, steps_of
+from ._mxnet.errors import MXNetError, MXNetInvalid, as_original
+from ._mxnet.ndarray import NDArray
 from .dataset import Dataset
 from .dataset import open as open_dataset
-from .errors import InvalidArgument
+from .errors import AnyrecError
 from .image import ImageBatch, ImageLoader
 from .view import Mix, View
 
@@ -38,7 +40,7 @@ def part_of(p: Parameters) -> Dataset | View:
     """
     files: Any = [p.path_imgrec] if os.path.isdir(p.path_imgrec) else p.path_imgrec.split(";")
     if p.path_imgidx and len(files) > 1:
-        raise InvalidArgument("ImageRecordIter: path_imgidx needs a single file in path_imgrec")
+        raise MXNetInvalid("ImageRecordIter: path_imgidx needs a single file in path_imgrec")
     # Like MXNet, do not look for an index file, so that a stale one does no harm.
     index_file: Any = p.path_imgidx or False
     dataset = open_dataset(files if len(files) > 1 else files[0], format="mxnet", index_file=index_file)
@@ -49,7 +51,7 @@ def part_of(p: Parameters) -> Dataset | View:
     else:
         numbers = _records_in(dataset, p)
     if not numbers:
-        raise InvalidArgument(
+        raise MXNetInvalid(
             f"ImageRecordIter: {p.path_imgrec} has no record for part {p.part_index} of {p.num_parts}"
         )
     return dataset if len(numbers) == len(dataset) else dataset.select(np.arange(numbers.start, numbers.stop))
@@ -112,7 +114,7 @@ class _ListedLabels:
                         raise ValueError
                 except ValueError as error:
                     wanted = "a label" if width == 1 else f"{width} labels"
-                    raise InvalidArgument(
+                    raise MXNetInvalid(
                         f"{path}: line {number} is not an id and {wanted}: {line.rstrip()!r}", path=path
                     ) from error
         order = np.argsort(np.array(ids, dtype=np.uint64), kind="stable")
@@ -124,7 +126,7 @@ class _ListedLabels:
         places = np.searchsorted(self.ids, ids, side="right") - 1
         found = (places >= 0) & (self.ids[places] == ids) if len(self.ids) else np.zeros(len(ids), bool)
         if not found.all():
-            raise InvalidArgument(f"{self.path}: there is no label for id {ids[~found][0]}", path=self.path)
+            raise MXNetInvalid(f"{self.path}: there is no label for id {ids[~found][0]}", path=self.path)
         labels: npt.NDArray[np.float32] = self.labels[places]
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
@@ -151,9 +153,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 class DataBatch:
     """A batch, as in MXNet. Ignore the last :attr:`pad` images."""
 
-    data: list[npt.NDArray[Any]]
+    data: list[NDArray]
     """One array: images, channels, height, width."""
-    label: list[npt.NDArray[np.float32]]
+    label: list[NDArray]
     """One array: one label per image, or ``label_width`` of them."""
     pad: int
     """How many images at the end only fill up the batch."""
@@ -179,7 +181,7 @@ class ImageRecordIter:
     ...     path_imgrec="images.rec", data_shape=(3, 32, 32), batch_size=2, mean_r=1, scale=10
     ... )
     >>> for batch in batches:
-    ...     print(batch.data[0][:, 0, 0, 0], batch.label[0], batch.index, batch.pad)
+    ...     print(batch.data[0].asnumpy()[:, 0, 0, 0], batch.label[0].asnumpy(), batch.index, batch.pad)
     [-10.   0.] [0.  0.5] [100 101] 0
     [10. 20.] [1.  1.5] [102 103] 0
     [ 30. -10.] [2. 0.] [104 100] 1
@@ -188,9 +190,10 @@ class ImageRecordIter:
     array([101, 102], dtype=uint64)
 
     As in MXNet, :meth:`reset` starts the next epoch. With ``round_batch`` (the default), that epoch
-    continues after the images that filled up the last batch. Arrays are NumPy's. ``docs/images.md``
+    continues after the images that filled up the last batch. Arrays are :class:`NDArray`. ``docs/images.md``
     describes each parameter and the differences from the original. An unknown parameter, or one that
-    requests something unsupported, is an :class:`anyrec.InvalidArgument` that names it.
+    requests something unsupported, is an :class:`MXNetError` that names it, and also an
+    :class:`anyrec.InvalidArgument`.
     """
 
     def __init__(self, **parameters: Any) -> None:
@@ -199,9 +202,14 @@ class ImageRecordIter:
         """Images in a batch."""
         listed = _ListedLabels(p.path_imglist, p.label_width) if p.path_imglist else None
         self._listed = listed
-        data = part_of(p)
+        try:
+            data = part_of(p)
+        except MXNetError:
+            raise
+        except AnyrecError as error:
+            raise as_original(error) from error
         if p.round_batch and p.batch_size > 2 * len(data):
-            raise InvalidArgument(
+            raise MXNetInvalid(
                 f"ImageRecordIter: batch_size={p.batch_size}: number of input images must be bigger than "
                 f"the batch size, and there are {len(data)}",
                 hint="round_batch=False repeats the images of a batch to fill it up",
@@ -248,15 +256,18 @@ class ImageRecordIter:
 
     def iter_next(self) -> bool:
         """Moves to the next batch, and returns whether there is one."""
-        given = self._epochs.next()
+        try:
+            given = self._epochs.next()
+        except AnyrecError as error:
+            raise as_original(error) from error
         self._batch = None if given is None else self._finished(*given)
         return self._batch is not None
 
-    def getdata(self) -> npt.NDArray[Any]:
+    def getdata(self) -> NDArray:
         """Returns the images of the batch that :meth:`iter_next` moved to."""
         return self._current().data[0]
 
-    def getlabel(self) -> npt.NDArray[np.float32]:
+    def getlabel(self) -> NDArray:
         """Returns its labels."""
         return self._current().label[0]
 
@@ -284,7 +295,7 @@ class ImageRecordIter:
 
     def _current(self) -> DataBatch:
         if self._batch is None:
-            raise InvalidArgument("there is no current batch: call iter_next() or next() first")
+            raise MXNetInvalid("there is no current batch: call iter_next() or next() first")
         return self._batch
 
     def _finished(self, batch: Any, pad: int) -> DataBatch:
@@ -297,7 +308,7 @@ class ImageRecordIter:
         if len(data) < p.batch_size:
             rows = np.arange(p.batch_size) % len(data)
             data, labels, ids = data[rows], labels[rows], ids[rows]
-        return DataBatch([data], [labels], pad, ids)
+        return DataBatch([NDArray(data)], [NDArray(labels)], pad, ids)
 
 
 # For ``help``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
@@ -14,7 +15,7 @@ from . import _anyrec
 from ._keywords import keywords
 from ._paths import Paths
 from .errors import InvalidArgument
-from .view import Mix, View, opened
+from .view import MissingLabel, Mix, View, opened
 
 if TYPE_CHECKING:
     from typing import Self
@@ -135,9 +136,10 @@ class Loader(Generic[BatchT_co]):
     :param on_error: what to do with a record that cannot be read: ``raise`` the error, and stay before
         its batch; ``skip`` the record; or ``replace`` it by the next good record of the same batch. A
         batch without a good record always raises. :attr:`errors` lists what was skipped and replaced.
-    :param labels: read labels too (``batch.labels``).
+    :param labels: read labels too (``batch.labels``). Records are then payloads, without the headers that
+        hold the labels. A record without a label is a :class:`anyrec.MissingLabel` warning.
     :param num_workers: torch's name for ``threads``; there are no worker processes. 0 is one thread.
-    :param decode: a function applied to every record (a bytes-like object) when its batch is yielded; a
+    :param decode: a function applied to every record (:class:`anyrec.Record`) when its batch is yielded; a
         batch is then the list of its results.
 
     Threads start with the first batch. They stop at the end of the epoch, when an iteration is left
@@ -206,6 +208,7 @@ class Loader(Generic[BatchT_co]):
             "window": window,
             "on_error": on_error,
             "labels": labels,
+            "payloads": labels or any(part.payload for part in _parts(self.data)),
         }
         if block is not None and not shuffle:
             raise InvalidArgument("block needs shuffle=True")
@@ -217,14 +220,14 @@ class Loader(Generic[BatchT_co]):
 
     def _make(self) -> None:
         mix = self.data if isinstance(self.data, Mix) else None
-        parts = [self.data] if mix is None else mix.parts
         self._native = _anyrec.Loader(
-            [_part(part) for part in parts],
+            [_part(part) for part in _parts(self.data)],
             self._native_options(),
             None if mix is None else mix.weights,
             None if mix is None else mix.samples,
         )
         self._iterations = 0
+        self._warned = False
         self._iterated = 0
         self._logged = 0
 
@@ -297,10 +300,23 @@ class Loader(Generic[BatchT_co]):
 
     def _next(self) -> Any:
         """Returns the next batch in the form the caller wants; ``None`` at the end."""
-        batch = self._native.next()
+        batch = self._next_records()
         if batch is None or self.decode is None:
             return batch
         return [self.decode(record) for record in batch]
+
+    def _next_records(self) -> _anyrec.Batch | None:
+        batch = self._native.next()
+        if batch is not None:
+            self._tell_unlabelled(batch._unlabelled)
+        return batch
+
+    def _tell_unlabelled(self, number: int | None) -> None:
+        """Tells once that labels are missing."""
+        if number is not None and not self._warned:
+            self._warned = True
+            message = f"record {number} has no label; this is told once per loader"
+            warnings.warn(message, MissingLabel, stacklevel=6)
 
     @property
     def epoch(self) -> int:
@@ -383,6 +399,11 @@ class Loader(Generic[BatchT_co]):
     def __repr__(self) -> str:
         place = f"epoch {self.epoch}, step {self.step}"
         return f"<{type(self).__name__} of {self.data!r}: batches of {self.batch_size}, {place}>"
+
+
+def _parts(data: Dataset | View | Mix) -> list[Dataset | View]:
+    """Returns the datasets and views that a loader reads from."""
+    return data.parts if isinstance(data, Mix) else [data]
 
 
 def _part(data: Any) -> tuple[_anyrec.Dataset, Any]:

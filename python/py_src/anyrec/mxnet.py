@@ -16,13 +16,14 @@ Change one import, ``from anyrec import mxnet as recordio``, or run the script u
 
 Beyond the original, paths may be :class:`pathlib.Path`, text is written as UTF-8, any buffer can be
 written, and objects have a length and are context managers and iterable. A file is published when it is
-closed. An exception inside ``with``, or a killed process, leaves the old file or none.
+closed. An exception inside ``with``, or a killed process, leaves the old file or none. Like the original,
+closing does not wait for the disk; ``durability="machine"`` does.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
+import io
 import numbers
 import os
 import struct
@@ -30,13 +31,15 @@ import warnings
 import weakref
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _anyrec
-from .errors import AnyrecError, FileMissing, FileRefused, SystemFailure
+from ._mxnet.errors import MXNetError, as_original
+from ._mxnet.ndarray import NDArray
+from .errors import AnyrecError, InvalidArgument
 from .image_record_iter import DataBatch, DataDesc, ImageRecordIter
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ __all__ = [
     "MXIndexedRecordIO",
     "MXNetError",
     "MXRecordIO",
+    "NDArray",
     "pack",
     "pack_img",
     "unpack",
@@ -58,53 +62,6 @@ __all__ = [
 ]
 
 _Payload = TypeVar("_Payload", bound="Buffer")
-
-
-class MXNetError(AnyrecError, RuntimeError):
-    """What the original raises for an invalid file."""
-
-
-class MXNetFileError(MXNetError, SystemFailure):
-    """A file cannot be opened or written; the original reports this in the same way."""
-
-
-class MXNetFileMissing(MXNetFileError, FileMissing):
-    """The file does not exist."""
-
-
-class MXNetFileRefused(MXNetFileError, FileRefused):
-    """Permission denied."""
-
-
-# The first match replaces the library's own exception.
-_KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
-    (FileMissing, MXNetFileMissing),
-    (FileRefused, MXNetFileRefused),
-    (SystemFailure, MXNetFileError),
-    (AnyrecError, MXNetError),
-)
-
-
-@contextlib.contextmanager
-def _original_errors() -> Iterator[None]:
-    """Converts the library's errors to the original's: its sentence, the location, the hint."""
-    try:
-        yield
-    except AnyrecError as error:
-        kind = next(kind for own, kind in _KINDS if isinstance(error, own))
-        message = f"{error.original}: {error}" if error.original else str(error)
-        raise kind(
-            message,
-            reason=error.reason,
-            path=error.path,
-            offset=error.offset,
-            record=error.record,
-            expected=error.expected,
-            found=error.found,
-            hint=error.hint,
-            original=error.original,
-            errno=getattr(error, "errno", None),
-        ) from error
 
 
 def _bytes_of(payload: Buffer | str) -> bytes:
@@ -132,6 +89,8 @@ class MXRecordIO:
     Args:
         uri: the file's path.
         flag: ``"r"`` to read, ``"w"`` to write.
+        durability: what a written file survives once it is closed: ``"process"`` the end of the process,
+            ``"machine"`` a power failure too. The original has no such choice.
 
     >>> from anyrec.mxnet import MXRecordIO
     >>> with MXRecordIO("tmp.rec", "w") as record:
@@ -153,23 +112,25 @@ class MXRecordIO:
     pid: int | None
     """The process that opened it; ``None`` if it is closed."""
 
-    def __init__(self, uri: str | os.PathLike[str], flag: str) -> None:
+    def __init__(
+        self, uri: str | os.PathLike[str], flag: str, *, durability: Literal["process", "machine"] = "process"
+    ) -> None:
         self.is_open = False
         self.pid = None
         self.handle: _anyrec.MxReader | _anyrec.MxWriter | None = None
         self.uri = os.fspath(uri)
         self.flag = flag
+        self.durability = durability
         self.open()
 
     def open(self) -> None:
         """Opens the file (again)."""
         if self.flag not in ("r", "w"):
             raise ValueError(f"Invalid flag {self.flag}")
-        with _original_errors():
-            if self.flag == "w":
-                self.handle = self._writer()
-            else:
-                self.handle = _anyrec.MxReader(self.uri)
+        try:
+            self.handle = self._writer() if self.flag == "w" else _anyrec.MxReader(self.uri)
+        except AnyrecError as error:
+            raise as_original(error) from error
         self.writable = self.flag == "w"
         self.pid = os.getpid()
         self.is_open = True
@@ -177,7 +138,7 @@ class MXRecordIO:
             _open_writers.add(self)
 
     def _writer(self) -> _anyrec.MxWriter:
-        return _anyrec.MxWriter(self.uri)
+        return _anyrec.MxWriter(self.uri, durability=self.durability)
 
     def close(self) -> None:
         """Closes the file, and publishes it if it was written. Calling it again does nothing."""
@@ -195,38 +156,56 @@ class MXRecordIO:
         # In a forked child the file belongs to the parent, and only the parent may complete it.
         if handle is None or not own:
             return
-        with _original_errors():
+        try:
             if isinstance(handle, _anyrec.MxWriter) and not keep:
                 handle.abort()
             else:
                 handle.close()
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def reset(self) -> None:
         """Goes back to the first record; a writer starts again with an empty file."""
-        self._finish(keep=False)
+        if self.writable:
+            self._finish(keep=False)
+        else:
+            # A subclass may close more than this file.
+            self.close()
         self.open()
 
     def write(self, buf: Buffer | str) -> None:
         """Adds a record: any buffer, or a string, which is stored as UTF-8."""
         self._append(buf)
 
+    # These are called for every record, so they check with as few calls as possible.
+
     def _append(self, buf: Buffer | str, key: bytes | None = None) -> int:
         """Adds a record, under a key if there is an index file, and returns its offset."""
         assert self.writable, "the file is open for reading and cannot be written"
-        self._check_pid(allow_reset=False)
-        assert isinstance(self.handle, _anyrec.MxWriter)
-        data = _bytes_of(buf)
-        with _original_errors():
-            return self.handle.write(data, key)
+        if self.pid != os.getpid():
+            self._check_pid()
+        writer: Any = self.handle
+        data = buf if isinstance(buf, bytes) else _bytes_of(buf)
+        try:
+            offset: int = writer.write(data, key)
+            return offset
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def read(self) -> bytes | None:
         """Returns the next record; ``None`` at the end, also when called again.
 
         An empty record is ``b""``: test for the end with ``is None``.
         """
-        reader = self._reader()
-        with _original_errors():
-            return reader.read()
+        assert not self.writable, "the file is open for writing and cannot be read"
+        if self.pid != os.getpid():
+            self._check_pid()
+        reader: Any = self.handle
+        try:
+            record: bytes | None = reader.read()
+            return record
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def _reader(self) -> _anyrec.MxReader:
         assert not self.writable, "the file is open for writing and cannot be read"
@@ -254,8 +233,10 @@ class MXRecordIO:
         """Returns the number of records in the whole file, whatever the current position."""
         if isinstance(self.handle, _anyrec.MxWriter):
             return self.handle.count
-        with _original_errors():
+        try:
             return sum(1 for _ in _anyrec.MxReader(self.uri))
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def __bool__(self) -> bool:
         # A file without records is still a file.
@@ -265,7 +246,10 @@ class MXRecordIO:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._finish(keep=kind is None)
+        if kind is None:
+            self.close()
+        else:
+            self._finish(keep=False)
 
     def __del__(self) -> None:
         if getattr(self, "is_open", False):
@@ -299,6 +283,7 @@ class MXIndexedRecordIO(MXRecordIO):
         uri: the ``.rec`` file's path.
         flag: ``"r"`` to read, ``"w"`` to write.
         key_type: converts a key in the index file, or given to :meth:`write_idx`.
+        durability: as for :class:`MXRecordIO`.
 
     >>> from anyrec.mxnet import MXIndexedRecordIO
     >>> with MXIndexedRecordIO("tmp.idx", "tmp.rec", "w") as record:
@@ -317,6 +302,8 @@ class MXIndexedRecordIO(MXRecordIO):
     """The keys in the order of the index file, including repeats."""
     key_type: Callable[[Any], Any]
     """The function that converts a key."""
+    fidx: io.TextIOBase | None
+    """The index file while this is open: all read, or (to write) one that only :meth:`write_idx` fills."""
 
     def __init__(
         self,
@@ -324,12 +311,15 @@ class MXIndexedRecordIO(MXRecordIO):
         uri: str | os.PathLike[str],
         flag: str,
         key_type: Callable[[Any], Any] = int,
+        *,
+        durability: Literal["process", "machine"] = "process",
     ) -> None:
         self.idx_path = os.fspath(idx_path)
         self.idx = {}
         self.keys = []
         self.key_type = key_type
-        super().__init__(uri, flag)
+        self.fidx = None
+        super().__init__(uri, flag, durability=durability)
 
     def open(self) -> None:
         """Opens both files (again)."""
@@ -337,41 +327,57 @@ class MXIndexedRecordIO(MXRecordIO):
         self.idx = {}
         self.keys = []
         if self.writable:
+            self.fidx = _WrittenIndex(self.idx_path)
             return
         try:
-            self._read_index()
+            self.fidx = self._read_index()
             # Index files are published after their data, so this one belongs to the data that is open.
-            with _original_errors():
-                self._reader().check_still_named()
+            self._reader().check_still_named()
+        except AnyrecError as error:
+            self._finish(keep=False)
+            raise as_original(error) from error
         except BaseException:
-            super()._finish(keep=False)
+            self._finish(keep=False)
             raise
 
-    def _read_index(self) -> None:
-        with open(self.idx_path, encoding="utf-8", errors="surrogateescape", newline=None) as lines:
-            for number, line in enumerate(lines, start=1):
-                columns = line.strip().split("\t")
-                if columns == [""]:
-                    continue
-                try:
-                    key, offset = self.key_type(columns[0]), int(columns[1])
-                except (IndexError, ValueError) as error:
-                    raise ValueError(
-                        f"{self.idx_path}: line {number} is not a key, a tab and an offset: {line!r}"
-                    ) from error
-                self.idx[key] = offset
-                self.keys.append(key)
+    def _finish(self, *, keep: bool) -> None:
+        super()._finish(keep=keep)
+        if self.fidx is not None:
+            self.fidx.close()
+
+    def _read_index(self) -> io.TextIOWrapper:
+        """Reads the index file, and returns it at its end."""
+        lines = open(self.idx_path, encoding="utf-8", errors="surrogateescape", newline=None)
+        self.fidx = lines
+        for number, line in enumerate(lines, start=1):
+            columns = line.strip().split("\t")
+            if columns == [""]:
+                continue
+            try:
+                key, offset = self.key_type(columns[0]), int(columns[1])
+            except (IndexError, ValueError) as error:
+                raise ValueError(
+                    f"{self.idx_path}: line {number} is not a key, a tab and an offset: {line!r}"
+                ) from error
+            self.idx[key] = offset
+            self.keys.append(key)
+        return lines
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "fidx": None}
 
     def _writer(self) -> _anyrec.MxWriter:
-        return _anyrec.MxWriter(self.uri, index=self.idx_path)
+        return _anyrec.MxWriter(self.uri, index=self.idx_path, durability=self.durability)
 
     def seek(self, idx: Any) -> None:
         """Seeks to the record of a key; a forked child opens the file again."""
         assert not self.writable, "the file is open for writing and cannot seek"
         self._check_pid(allow_reset=True)
         reader, offset = self._reader(), self.idx[idx]
-        with _original_errors():
+        try:
             reader.seek(offset)
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def tell(self) -> int:
         """Returns the offset at which the next record will be written."""
@@ -380,10 +386,18 @@ class MXIndexedRecordIO(MXRecordIO):
         assert isinstance(self.handle, _anyrec.MxWriter)
         return self.handle.tell()
 
-    def read_idx(self, idx: Any) -> bytes | None:
+    def read_idx(self, idx: Any) -> bytes:
         """Returns the record of a key; :meth:`read` continues after it."""
-        self.seek(idx)
-        return self.read()
+        assert not self.writable, "the file is open for writing and cannot be read"
+        if self.pid != os.getpid():
+            self._check_pid(allow_reset=True)
+        reader: Any = self.handle
+        offset = self.idx[idx]
+        try:
+            record: bytes = reader.read_at(offset)
+            return record
+        except AnyrecError as error:
+            raise as_original(error) from error
 
     def write_idx(self, idx: Any, buf: Buffer | str) -> None:
         """Adds a record under a key."""
@@ -400,6 +414,17 @@ class MXIndexedRecordIO(MXRecordIO):
         return len(self.keys)
 
 
+class _WrittenIndex(io.TextIOBase):
+    """The index file of a writer, which :meth:`MXIndexedRecordIO.write_idx` fills."""
+
+    mode = "w"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def write(self, text: str, /) -> int:
+        raise io.UnsupportedOperation(f"{self.name}: write_idx(key, record) adds to the index file")
+
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]
 IRHeader.__doc__ = """The header of an image record.
@@ -408,7 +433,9 @@ IRHeader.__doc__ = """The header of an image record.
 ``label`` is a number or an array. ``id`` and ``id2`` are the record's number.
 """
 
-_HEADER = struct.Struct("<IfQQ")
+_IR_FORMAT = "IfQQ"
+_IR_SIZE = struct.calcsize(_IR_FORMAT)
+_HEADER = struct.Struct("<" + _IR_FORMAT)
 # Above this, float32 cannot hold every integer.
 _EXACT = 1 << 24
 
@@ -449,8 +476,8 @@ def unpack(s: _Payload) -> tuple[IRHeader, _Payload]:
     The header's label is a float, or a read-only float32 array if there are several.
     """
     view: Any = s
-    header = IRHeader(*_HEADER.unpack(view[: _HEADER.size]))
-    payload = view[_HEADER.size :]
+    header = IRHeader._make(_HEADER.unpack(view[:_IR_SIZE]))
+    payload = view[_IR_SIZE:]
     if header.flag > 0:
         label = np.frombuffer(payload, np.float32, header.flag)
         label.flags.writeable = False
@@ -470,10 +497,30 @@ def pack_img(
     Args:
         header: as for :func:`pack`.
         img: the image.
-        quality: 1 to 100 for JPEG; for PNG the compression level, 1 to 9.
+        quality: 1 to 100 for JPEG; for PNG the compression level, 0 to 9. As in the original, a number
+            beyond is taken as the nearest of these.
         img_fmt: ``".jpg"``, ``".jpeg"`` or ``".png"``.
+
+    As in the original, other elements than bytes (for PNG, also 16 bits) are rounded to 0 to 255.
     """
-    return pack(header, _anyrec.encode_image(np.ascontiguousarray(img), img_fmt, quality))
+    is_png = img_fmt.lower() == ".png"
+    least, most = (0, 9) if is_png else (1, 100)
+    image = _encodable(np.asarray(img), is_png)
+    return pack(header, _anyrec.encode_image(image, img_fmt, min(max(quality, least), most)))
+
+
+# The types that OpenCV knows besides bytes.
+_CONVERTED = ("int8", "uint16", "int16", "int32", "float32", "float64")
+
+
+def _encodable(image: npt.NDArray[Any], is_png: bool) -> npt.NDArray[Any]:
+    """Returns the image with the elements that its format can store, as OpenCV converts them."""
+    if image.ndim == 3 and image.shape[2] not in (1, 3, 4):
+        raise InvalidArgument(f"an image has 1, 3 or 4 channels, not {image.shape[2]}")
+    if image.dtype.name in _CONVERTED and not (is_png and image.dtype == np.uint16):
+        # Not a number is 0, as in OpenCV.
+        image = np.nan_to_num(np.rint(image), nan=0).clip(0, 255).astype(np.uint8)
+    return np.ascontiguousarray(image)
 
 
 def unpack_img(s: Buffer, iscolor: int = -1) -> tuple[IRHeader, npt.NDArray[Any] | None]:
@@ -482,14 +529,15 @@ def unpack_img(s: Buffer, iscolor: int = -1) -> tuple[IRHeader, npt.NDArray[Any]
     Args:
         s: the record.
         iscolor: -1 as stored (gray stays two-dimensional, alpha and 16 bits are kept), 0 gray,
-            1 BGR.
+            1 BGR. Other flags of OpenCV's ``imdecode`` can be added, except those that reduce an image.
 
     The image is ``None`` if the payload is not an image.
     """
     header, payload = unpack(s)
     try:
         return header, _anyrec.decode_image(payload, iscolor)
+    except InvalidArgument:
+        # The flag.
+        raise
     except (AnyrecError, ValueError):
-        if iscolor not in (-1, 0, 1):
-            raise
         return header, None

@@ -30,6 +30,7 @@ import numpy as np
 try:
     import torch
     import torch.utils.data
+    from torch.utils.data._utils.pin_memory import pin_memory
     from torch.utils.data.dataloader import default_collate, default_convert
 except ImportError as error:
     raise ImportError("anyrec.torch needs PyTorch: pip install torch") from error
@@ -44,10 +45,12 @@ from ._paths import Paths
 from ._steps import Order, StepSampler
 from ._trainers import Stepping
 from .loader import AsDict, BatchT_co, OnError, OrderOptions, field_names, named
-from .view import opened
+from .view import opened, unlabelled
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from .insightface import FaceDataset
 
 __all__ = ["Batch", "DataLoader", "Dataset", "ImageLoader", "Loader"]
 
@@ -58,7 +61,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
     Args:
         paths: what :func:`anyrec.open` accepts (a file, a list, a directory, a pattern), a dataset, or a
             view of one.
-        decode: converts a record (a bytes-like object) to a sample; without it, samples are ``bytes``.
+        decode: converts a record (:class:`anyrec.Record`) to a sample; without it, samples are ``bytes``.
+        payload: make samples from payloads, without the headers that hold labels (MXNet image records).
+        labels: return pairs of sample and label (``None`` for a record without a label).
         **options: further options of :func:`anyrec.open`. By default one thread reads a batch
             (``threads=1``), because a loader's workers already run in parallel.
 
@@ -71,9 +76,16 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self,
         paths: Paths | anyrec.Dataset | anyrec.View,
         decode: Callable[[Any], Any] | None = None,
+        *,
+        payload: bool = True,
+        labels: bool = False,
         **options: Unpack[OpenOptions],
     ) -> None:
         self.decode = decode
+        self.payload = payload
+        """Whether samples are made from payloads."""
+        self.labels = labels
+        """Whether labels are returned too."""
         if options and isinstance(paths, anyrec.Dataset | anyrec.View):
             raise TypeError(f"an open dataset takes no options: {', '.join(options)}")
         if not isinstance(paths, anyrec.Dataset | anyrec.View):
@@ -100,8 +112,10 @@ class Dataset(torch.utils.data.Dataset[Any]):
             return [self[index] for index in indices]
         return [self._sample(record) for record in self.records[list(indices)]]
 
-    def _sample(self, record: Any) -> Any:
-        return bytes(record) if self.decode is None else self.decode(record)
+    def _sample(self, record: anyrec.Record) -> Any:
+        data = record.payload if self.payload else record
+        sample = bytes(data) if self.decode is None else self.decode(data)
+        return (sample, record.label) if self.labels else sample
 
     def __repr__(self) -> str:
         what = repr(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
@@ -373,7 +387,7 @@ class Loader(Stepping, _loader.Loader[BatchT_co]):
     :param pin_memory: copy batches to pinned memory, which a GPU reads faster. Without a GPU
         this only warns.
     :param device: move batches to this device.
-    :param decode: converts a record's ``uint8`` tensor to a tensor, or anything that torch can collate.
+    :param decode: converts a record (:class:`anyrec.Record`) to a tensor, or anything that torch can collate.
 
     ``rank`` and ``world`` default to those of ``torch.distributed`` if that is initialised.
 
@@ -459,26 +473,39 @@ class Loader(Stepping, _loader.Loader[BatchT_co]):
         return named(batch, self._names, strict=self.as_dict is not True)
 
     def _next(self) -> Batch | None:
+        if self.decode is not None:
+            return self._next_decoded(self.decode)
         loaded = self._native.next_memory()
         if loaded is None:
             return None
         memory, offsets, indices, labels, padding = loaded
+        if labels is not None and (missing := unlabelled(labels)).any():
+            self._tell_unlabelled(int(indices[missing.argmax()]))
         if self._big_endian is not None:
             np.frombuffer(memoryview(memory), dtype=self._big_endian).byteswap(inplace=True)
         # torch cannot make a tensor over an empty buffer.
         data: Any = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.ByteTensor()
         if self.pinned:
             data = data.pin_memory()
-        where = torch.from_numpy(offsets)
-        if self.decode is not None:
-            data = default_collate([self.decode(record) for record in data.split(where.diff().tolist())])
-        elif self.shape is not None:
+        if self.shape is not None:
             data = self._stacked(data, len(indices))
+        return self._finished(data, offsets, indices, labels, padding)
+
+    def _next_decoded(self, decode: Callable[[Any], Any]) -> Batch | None:
+        batch = self._next_records()
+        if batch is None:
+            return None
+        data = default_collate([decode(record) for record in batch])
+        if self.pinned:
+            data = pin_memory(data)  # type: ignore[no-untyped-call]
+        return self._finished(data, batch.offsets, batch.indices, batch.labels, batch.padding)
+
+    def _finished(self, data: Any, offsets: Any, indices: Any, labels: Any, padding: int) -> Batch:
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
         if labels is not None and self.label_dtype is not None:
             labels = _labels_of_type(labels, self.label_dtype, indices)
-        batch = Batch(data, where, torch.from_numpy(indices), labels, padding)
+        batch = Batch(data, torch.from_numpy(offsets), torch.from_numpy(indices), labels, padding)
         return batch if self.device is None else Batch(*_moved(batch, self.device, self.pinned))
 
     def _stacked(self, flat: Any, count: int) -> Any:
@@ -509,9 +536,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[_image.ImageBatch],
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: Literal[False] = False,
         **options: Unpack[_Options],
@@ -519,9 +546,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @overload
     def __init__(
         self: ImageLoader[dict[str, Any]],
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: AsDict,
         **options: Unpack[_Options],
@@ -529,9 +556,9 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
     @keywords(_image.ImageOptions)
     def __init__(
         self,
-        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix,
+        data: Paths | anyrec.Dataset | anyrec.View | anyrec.Mix | FaceDataset,
         batch_size: int,
-        size: _image.Size = 224,
+        size: _image.Size | None = None,
         *,
         as_dict: AsDict = False,
         pin_memory: bool = False,

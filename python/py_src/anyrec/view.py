@@ -10,15 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ._anyrec import Batch, Record
+from ._anyrec import Dataset as NativeDataset
+from ._anyrec import Dataset as _Native
+from ._label_counts import counted
 from .errors import InvalidArgument
 
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["Mix", "View"]
+__all__ = ["MissingLabel", "Mix", "View"]
 
 _Labels: TypeAlias = float | Collection[float] | Callable[[Any], bool]
 _Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+class MissingLabel(UserWarning):
+    """A record has no label although labels were requested."""
+
+
+def unlabelled(labels: Any) -> npt.NDArray[np.bool_]:
+    """Returns which of many labels are missing."""
+    if isinstance(labels, np.ndarray):
+        return np.isnan(labels).reshape(len(labels), -1).all(axis=1) if len(labels) else np.zeros(0, np.bool_)
+    missing = [label is None or (isinstance(label, float) and np.isnan(label)) for label in labels]
+    return np.array(missing, dtype=np.bool_)
 
 
 class Selecting:
@@ -77,8 +92,26 @@ class Selecting:
             wanted = np.array([number for number in found if number is not None], dtype=np.int64)
             numbers = numbers[np.isin(numbers, wanted)]
         if labels is not None:
-            numbers = numbers[_with_labels(dataset.labels(numbers), labels)]
+            numbers = numbers[_with_labels(_Native.labels(dataset, numbers), labels)]
         return View(dataset, numbers)
+
+
+    def label_counts(self) -> dict[float | tuple[float, ...] | None, int]:
+        """Returns how many records have each label, in the order of the labels.
+
+        Whole numbers are ``int``. Of a record with several labels, all of them together are the label. Records
+        without a label are counted under ``None``. This reads all labels once.
+
+        >>> import anyrec
+        >>> with anyrec.create("pets.rec") as writer:
+        ...     for name, kind in [("cat", 1), ("dog", 0), ("lion", 1)]:
+        ...         _ = writer.write(name, label=kind)
+        >>> anyrec.open("pets.rec").label_counts()
+        {0: 1, 1: 2}
+        """
+        dataset, own = _origin(self)
+        # The package's own `labels` warns of missing labels, which the counts show.
+        return counted(NativeDataset.labels(dataset, own))
 
 
 def _origin(data: Any) -> tuple[Dataset, _Numbers | None]:
@@ -174,6 +207,16 @@ class View(Selecting, Sequence[Record]):
     def metadata(self) -> dict[str, Any]:
         """The metadata of the dataset's first file."""
         return self.dataset.metadata
+
+    @property
+    def payload(self) -> bool:
+        """Whether records are returned as payloads."""
+        return self.dataset.payload
+
+    @property
+    def payloads(self) -> View:
+        """The same records as payloads, see :attr:`Dataset.payloads`."""
+        return View(self.dataset.payloads, self.indices)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (View, (self.dataset, self.indices))

@@ -41,6 +41,16 @@ class Completing:
         warn_of(notices, self.path)
         return notices
 
+    def __del__(self: Any) -> None:
+        if not self.closed and self.count:
+            warnings.warn(
+                f"unclosed writer: {self.count} records of {self.path!r} are lost; call close(), or use a "
+                "with block",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+
     def __enter__(self) -> Self:
         return self
 
@@ -60,7 +70,8 @@ class Writer(Completing, _anyrec.Writer):
     """Writes records. The file is published when the writer is closed. :func:`anyrec.create` returns one.
 
     As a context manager it closes the file at the end. If an exception ends the block, no file is
-    published, and an existing one is unchanged. The same happens if a writer is never closed.
+    published, and an existing one is unchanged. The same happens if a writer is never closed; if it has
+    records, that is a ``ResourceWarning``.
     """
 
     __slots__ = ()

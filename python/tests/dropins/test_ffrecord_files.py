@@ -213,7 +213,11 @@ def test_offsets_have_the_file_size_last_and_checksums_one_for_each(reader):
     offsets = reader.get_offsets(0)
     assert len(offsets) == 11 and offsets[0] == 12 + 12 * 10
     assert offsets[-1] == os.path.getsize("a.ffr")
-    assert reader.get_checksums(0) == [zlib.crc32(str(i).encode() * i) for i in range(10)]
+    checksums = reader.get_checksums(0)
+    assert checksums.tolist() == [zlib.crc32(str(i).encode() * i) for i in range(10)]
+    # As in the original. Both are the caller's.
+    assert offsets.dtype == np.int64 and checksums.dtype == np.uint32
+    assert offsets.flags.writeable and checksums.flags.writeable
 
 
 def test_list_is_numbered_through_and_directory_sorted(reader):
@@ -325,7 +329,8 @@ def test_file_of_the_original_is_read_and_written_again(file):
     reader = FileReader(FOLDER / file["path"])
     samples = reader.read(range(file["n"]))
     assert [digest(sample) for sample in samples] == file["records"]
-    assert reader.get_offsets(0) == file["offsets"] and reader.get_checksums(0) == file["checksums"]
+    assert reader.get_offsets(0).tolist() == file["offsets"]
+    assert reader.get_checksums(0).tolist() == file["checksums"]
     if file["checksum_meta"]:
         write("again.ffr", samples)
         assert Path("again.ffr").read_bytes() == (FOLDER / file["path"]).read_bytes()

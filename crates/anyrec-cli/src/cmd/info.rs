@@ -27,6 +27,9 @@ pub struct Info {
     /// One JSON object per file
     #[arg(long)]
     json: bool,
+    /// Count the records of every label, not only of the most frequent ones
+    #[arg(long)]
+    labels: bool,
     #[command(flatten)]
     reading: Reading,
 }
@@ -138,10 +141,17 @@ impl Gathered {
         }
     }
 
-    /// The most frequent labels, most frequent first.
-    fn frequent(&self) -> Vec<(f64, u64)> {
+    /// The number of records of each label, in the order of the labels.
+    fn counts(&self) -> Vec<(f64, u64)> {
         let mut all: Vec<(f64, u64)> =
             self.classes.iter().map(|(bits, count)| (f64::from_bits(*bits), *count)).collect();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        all
+    }
+
+    /// The most frequent labels, most frequent first.
+    fn frequent(&self) -> Vec<(f64, u64)> {
+        let mut all = self.counts();
         all.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.total_cmp(&other.0)));
         all.truncate(5);
         all
@@ -175,12 +185,12 @@ impl Info {
                 }
             };
             if self.json {
-                out.json(&to_json(&subject))?;
+                out.json(&to_json(&subject, self.labels))?;
             } else {
                 if !std::mem::take(&mut first) {
                     out.line("")?;
                 }
-                print(&mut out, &subject)?;
+                print(&mut out, &subject, self.labels)?;
                 tell_notices(&subject.name, &subject.gathered.notices);
             }
             if !subject.gathered.damage.is_empty() {
@@ -228,13 +238,24 @@ fn gather(input: RecordFile, options: &OpenOptions) -> Result<Gathered> {
     let reader = input.reader_for_tags(options)?;
     let format = input.format();
     let mut scan = input.scan(options)?;
+    let mut has_labels_beside = true;
     loop {
         let end = match scan.next_event()? {
             Event::Record(record) => {
-                let tags = match &reader {
-                    Some(reader) => reader.tags(gathered.sizes.count, record.position, record.data)?,
+                let number = gathered.sizes.count;
+                let mut tags = match &reader {
+                    Some(reader) => reader.tags(number, record.position, record.data)?,
                     None => format.tags(record.data),
                 };
+                if let (None, Some(reader), true) = (&tags.label, &reader, has_labels_beside) {
+                    match reader.label_beside(number) {
+                        Ok(label) => tags.label = label,
+                        Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error.into()),
+                        // The file itself can still be described.
+                        Err(error) => gathered.notices.push(Notice::new(error.to_string())),
+                    }
+                    has_labels_beside = tags.label.is_some();
+                }
                 gathered.add(record.data, &tags);
                 gathered.positions.push(record.position)?;
                 record.span.end
@@ -295,21 +316,24 @@ impl Companions {
     }
 }
 
-fn to_json(subject: &Subject) -> Value {
+fn to_json(subject: &Subject, all_labels: bool) -> Value {
     let Subject { path, format, version, companions, gathered, .. } = subject;
     let description = Description::from_contents(&gathered.contents);
-    let frequent: Vec<Value> = gathered
-        .frequent()
-        .into_iter()
-        .map(|(label, count)| json!({"label": label_json(&Label::Scalar(label)), "count": count}))
-        .collect();
+    let counted = |counts: Vec<(f64, u64)>| -> Value {
+        let one = |(label, count)| json!({"label": label_json(&Label::Scalar(label)), "count": count});
+        counts.into_iter().map(one).collect()
+    };
     let labels = (gathered.labelled > 0).then(|| {
-        json!({
+        let mut labels = json!({
             "count": gathered.labelled,
             "classes": gathered.classes.len(),
             "width": gathered.label_width,
-            "most_frequent": frequent,
-        })
+            "most_frequent": counted(gathered.frequent()),
+        });
+        if all_labels && let Some(labels) = labels.as_object_mut() {
+            labels.insert("counts".to_owned(), counted(gathered.counts()));
+        }
+        labels
     });
     json!({
         "path": path,
@@ -339,7 +363,7 @@ fn to_json(subject: &Subject) -> Value {
     })
 }
 
-fn print(out: &mut Out, subject: &Subject) -> Result<()> {
+fn print(out: &mut Out, subject: &Subject, all_labels: bool) -> Result<()> {
     let Subject { name, format, version, companions, gathered, .. } = subject;
     let mut row =
         |label: &str, text: String| out.line(format!("{}{label:<12}{} {text}", term::CYAN, term::RESET));
@@ -407,6 +431,9 @@ fn print(out: &mut Out, subject: &Subject) -> Result<()> {
                 frequent.join(", ")
             ),
         )?;
+        for (label, count) in gathered.counts().into_iter().filter(|_| all_labels) {
+            row("", format!("{label:>14} {}", term::count(count)))?;
+        }
     }
     for (label, text) in [
         ("index file", &companions.index),

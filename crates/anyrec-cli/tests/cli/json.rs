@@ -71,6 +71,31 @@ fn info_and_verify_give_one_object_a_file_with_the_promised_fields() {
 }
 
 #[test]
+fn info_counts_every_label_on_request() {
+    let pair = ["idx/train-images-idx3-ubyte", "idx/train-labels-idx1-ubyte"];
+    let session = Session::with(&[&pair[..], &["mxnet/im2rec_labels.rec"]].concat());
+    for (file, classes) in [("train-images-idx3-ubyte", 8), ("im2rec_labels.rec", 6)] {
+        let [short] = &objects(&session, &format!("info --json {file}"))[..] else { panic!() };
+        assert!(short["labels"].get("counts").is_none());
+        let [long] = &objects(&session, &format!("info --json --labels {file}"))[..] else { panic!() };
+        let counts = long["labels"]["counts"].as_array().unwrap();
+        assert_eq!(counts.len(), classes, "{counts:?}");
+        let sum: u64 = counts.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        assert_eq!(long["records"], sum);
+        assert!(counts.is_sorted_by_key(|one| one["label"].as_f64().unwrap() as i64));
+    }
+}
+
+#[test]
+fn labels_beside_a_file_that_do_not_fit_it_are_noticed() {
+    let session = Session::with(&["idx/train-images-idx3-ubyte"]);
+    session.write("train-labels-idx1-ubyte", [0, 0, 8, 1, 0, 0, 0, 1, 7]);
+    let [found] = &objects(&session, "info --json train-images-idx3-ubyte")[..] else { panic!() };
+    assert_eq!((&found["labels"], &found["damage"]), (&Value::Null, &Value::Array(Vec::new())));
+    assert!(found["notices"][0].as_str().unwrap().contains("the labels are not those of the images"));
+}
+
+#[test]
 fn info_and_verify_notice_what_an_index_file_leaves_out() {
     let session = Session::with(&["mxnet/indexed_int.rec", "mxnet/indexed_int.idx"]);
     session.damage("indexed_int.idx", |text| {

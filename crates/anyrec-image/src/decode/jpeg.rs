@@ -9,8 +9,8 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     let jpeg = Jpeg::open(bytes, options)?;
     let header = *jpeg.header();
     let (pixels, channels) = match (options.color, header.components) {
-        (Color::Gray, _) | (Color::AsStored, 1) => (Pixels::Gray, Channels::Gray),
-        (Color::Rgb | Color::AsStored, _) => (Pixels::Rgb, Channels::Rgb),
+        (Color::Gray, _) | (Color::AsStored | Color::Opaque, 1) => (Pixels::Gray, Channels::Gray),
+        (Color::Rgb | Color::AsStored | Color::Opaque, _) => (Pixels::Rgb, Channels::Rgb),
     };
     let whole = jpeg.whole();
     let mut samples = Vec::new();

@@ -9,7 +9,7 @@ mod png;
 mod webp;
 
 use super::orientation::Orientation;
-use super::picture::Picture;
+use super::picture::{Channels, Picture};
 use super::sniff::{ImageFormat, Kind, Size, sniff};
 use anyrec::{Error, ErrorKind, Result};
 
@@ -38,10 +38,12 @@ pub enum Color {
     /// RGB (or RGBA), fewer than 8 bits become 8, and CMYK becomes RGB.
     #[default]
     AsStored,
-    /// One channel of 8 bits.
+    /// One channel.
     Gray,
-    /// Red, green and blue of 8 bits; alpha is dropped.
+    /// Red, green and blue; alpha is dropped.
     Rgb,
+    /// As the image stores them, but alpha is dropped.
+    Opaque,
 }
 
 /// How to decode.
@@ -62,6 +64,9 @@ pub struct DecodeOptions {
     pub exif_orientation: bool,
     /// Which channels to return. Default as stored.
     pub color: Color,
+    /// Keep 16 bits per sample if the channels are converted too. Default false: converted channels
+    /// have 8 bits.
+    pub keep_depth: bool,
     /// Accept a JPEG that is truncated or damaged, and return what can be decoded, as browsers do.
     /// Default false: such a JPEG is an error.
     pub lenient_jpeg: bool,
@@ -69,31 +74,45 @@ pub struct DecodeOptions {
 
 impl DecodeOptions {
     /// The options equivalent to `flag` of OpenCV's `imdecode`, which MXNet's `unpack_img` calls
-    /// `iscolor`: -1 as stored, 0 gray, 1 colour. As in OpenCV, 0 and 1 apply the EXIF orientation
-    /// and -1 does not.
+    /// `iscolor`: -1 as stored, or a sum of 1 (colour; gray without it), 2 (any depth: 16 bits are
+    /// kept), 4 (any colour: gray stays gray) and 128 (ignore the EXIF orientation, as -1 does).
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for any other number.
+    /// [`Invalid`](ErrorKind::Invalid) for any other number. OpenCV's flags for reduced sizes are
+    /// not supported.
     ///
     /// ```
     /// use anyrec_image::{Color, DecodeOptions};
     ///
     /// assert_eq!(DecodeOptions::opencv(0)?.color, Color::Gray);
-    /// assert!(DecodeOptions::opencv(7).is_err());
+    /// assert!(DecodeOptions::opencv(1 + 2)?.keep_depth);
+    /// assert!(DecodeOptions::opencv(17).is_err());
     /// # Ok::<(), anyrec::Error>(())
     /// ```
     pub fn opencv(flag: i32) -> Result<Self> {
-        let color = match flag {
-            -1 => Color::AsStored,
-            0 => Color::Gray,
-            1 => Color::Rgb,
-            _ => {
-                let error = Error::invalid("flag for decoding an image");
-                return Err(error.expected_found("-1 (as stored), 0 (gray) or 1 (colour)", flag));
-            }
+        const COLOR: i32 = 1;
+        const ANY_DEPTH: i32 = 2;
+        const ANY_COLOR: i32 = 4;
+        const IGNORE_ORIENTATION: i32 = 128;
+        let has = |bit: i32| flag & bit != 0;
+        if flag == -1 {
+            return Ok(DecodeOptions::default());
+        }
+        if flag & !(COLOR | ANY_DEPTH | ANY_COLOR | IGNORE_ORIENTATION) != 0 {
+            return Err(Error::invalid("flag for decoding an image")
+                .expected_found("-1 (as stored), or a sum of 1, 2, 4 and 128", flag));
+        }
+        let color = match (has(COLOR), has(ANY_COLOR)) {
+            (true, _) => Color::Rgb,
+            (false, true) => Color::Opaque,
+            (false, false) => Color::Gray,
         };
-        let exif_orientation = color != Color::AsStored;
-        Ok(DecodeOptions { color, exif_orientation, ..DecodeOptions::default() })
+        Ok(DecodeOptions {
+            color,
+            keep_depth: has(ANY_DEPTH),
+            exif_orientation: !has(IGNORE_ORIENTATION),
+            ..DecodeOptions::default()
+        })
     }
 }
 
@@ -127,10 +146,16 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Picture> {
                 .expected_found("jpeg, png or webp", other));
         }
     };
+    let picture = decoded.picture;
+    let keeps_depth = options.keep_depth || options.color == Color::AsStored;
+    let picture = if keeps_depth { picture } else { picture.into_8bit() };
     let picture = match options.color {
-        Color::AsStored => decoded.picture,
-        Color::Gray => decoded.picture.into_8bit().into_gray(),
-        Color::Rgb => decoded.picture.into_8bit().into_rgb(),
+        Color::AsStored => picture,
+        Color::Gray => picture.into_gray(),
+        Color::Rgb => picture.into_rgb(),
+        // OpenCV counts transparency as a colour.
+        Color::Opaque if picture.channels() == Channels::GrayAlpha => picture.into_rgb(),
+        Color::Opaque => picture.without_alpha(),
     };
     Ok(if options.exif_orientation { picture.turned(decoded.orientation) } else { picture })
 }

@@ -94,7 +94,12 @@ impl<'a, 'w> Canvas<'a, 'w> {
                 return Ok(Canvas { source: Input::Jpeg(jpeg, pixels), view, workshop, limits });
             }
         }
-        let picture = decode::decode(bytes, options)?.into_8bit().into_rgba();
+        Self::of(decode::decode(bytes, options)?, limits, workshop)
+    }
+
+    /// A decoded image.
+    pub fn of(picture: Picture, limits: decode::DecodeLimits, workshop: &'w mut Workshop) -> Result<Self> {
+        let picture = picture.into_8bit().into_rgba();
         let size = (picture.width(), picture.height());
         workshop.decoded = bytes_of(picture)?;
         Ok(Canvas { source: Input::Decoded(size), view: View::whole(size), workshop, limits })

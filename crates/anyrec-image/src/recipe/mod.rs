@@ -14,7 +14,7 @@ pub use random::Random;
 pub use step::{Crop, Extent, Jitter, Law, Range, Step};
 
 use super::resize::shorter_edge;
-use super::{Color, DecodeOptions};
+use super::{Color, DecodeOptions, Picture};
 use anyrec::{Error, Result};
 use canvas::{Canvas, PIXEL, Workshop};
 use output::Target;
@@ -163,16 +163,34 @@ impl Recipe {
         WORKSHOP.with(|workshop| {
             // A recipe calls no code that could start another image on this thread.
             let mut workshop = workshop.borrow_mut();
-            let mut canvas = Canvas::open(encoded, &self.decode, &mut workshop)?;
-            for step in &self.steps {
-                apply(step, &mut canvas, random)?;
-            }
-            let Form { channels, layout, element, size, .. } = self.form;
-            let (width, mirrored) = (size.0 as usize, canvas.is_mirrored());
-            let target = Target { width, mirrored, channels, layout, element, scale: &self.scale };
-            target.write(canvas.pixels()?, into);
-            Ok(())
+            let canvas = Canvas::open(encoded, &self.decode, &mut workshop)?;
+            self.finish(canvas, random, into)
         })
+    }
+
+    /// Makes a sample from a decoded image.
+    ///
+    /// # Errors
+    /// If the image is too small for a crop.
+    pub fn make_from(&self, picture: Picture, random: &mut Random, into: &mut [u8]) -> Result<()> {
+        WORKSHOP.with(|workshop| {
+            // As above.
+            let mut workshop = workshop.borrow_mut();
+            let picture = if self.form.channels == 1 { picture.into_gray() } else { picture };
+            let canvas = Canvas::of(picture, self.decode.limits.clone(), &mut workshop)?;
+            self.finish(canvas, random, into)
+        })
+    }
+
+    fn finish(&self, mut canvas: Canvas<'_, '_>, random: &mut Random, into: &mut [u8]) -> Result<()> {
+        for step in &self.steps {
+            apply(step, &mut canvas, random)?;
+        }
+        let Form { channels, layout, element, size, .. } = self.form;
+        let (width, mirrored) = (size.0 as usize, canvas.is_mirrored());
+        let target = Target { width, mirrored, channels, layout, element, scale: &self.scale };
+        target.write(canvas.pixels()?, into);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use super::checksum::Checksum;
 use crate::base::memory::{reserve, zeroed};
 use crate::base::verified_copy::Copier;
 use crate::base::{Error, Result};
+use std::ops::Range;
 
 /// Records back to back in one buffer, with the offsets between them (the layout Arrow calls
 /// LargeBinary).
@@ -179,6 +180,38 @@ impl Batch {
         self.buffer.get_mut(begin..end).ok_or_else(too_large)
     }
 
+    /// Replaces the records from `first` on by parts of them, without using more memory.
+    ///
+    /// # Errors
+    /// Those of `part`; the batch then ends before the record that failed.
+    pub(crate) fn shorten(
+        &mut self,
+        first: usize,
+        mut part: impl FnMut(usize, &[u8]) -> Result<Range<usize>>,
+    ) -> Result<()> {
+        let place = |offset: Option<&u64>| offset.and_then(|&at| usize::try_from(at).ok()).unwrap_or(0);
+        let mut begin = place(self.offsets.get(first));
+        let mut end = begin;
+        for index in first..self.len() {
+            let next = place(self.offsets.get(index + 1));
+            let record = self.buffer.get(begin..next).unwrap_or_default();
+            let kept = match part(index, record) {
+                Ok(kept) => kept.start.min(record.len())..kept.end.min(record.len()),
+                Err(error) => {
+                    self.offsets.truncate(index + 1);
+                    return Err(error);
+                }
+            };
+            self.buffer.copy_within(begin + kept.start..begin + kept.end, end);
+            end += kept.len();
+            if let Some(offset) = self.offsets.get_mut(index + 1) {
+                *offset = end as u64;
+            }
+            begin = next;
+        }
+        Ok(())
+    }
+
     /// The end of the last record. It lies within the buffer, so the number fits.
     #[inline]
     fn end(&self) -> usize {
@@ -247,6 +280,16 @@ impl<'a> FromIterator<&'a [u8]> for Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_are_shortened_in_place() {
+        let mut batch: Batch = [&b"kept"[..], b"12345", b"", b"abc"].into_iter().collect();
+        batch.shorten(1, |_, record| Ok(record.len().min(1)..record.len())).unwrap();
+        assert!(batch.iter().eq([&b"kept"[..], b"2345", b"", b"bc"]));
+        let fails = |at, _: &[u8]| if at == 2 { Err(Error::invalid("no")) } else { Ok(0..1) };
+        assert!(batch.shorten(0, fails).is_err());
+        assert!(batch.iter().eq([&b"k"[..], b"2"]));
+    }
 
     #[test]
     fn a_batch_that_is_filled_again_shows_nothing_of_before() {

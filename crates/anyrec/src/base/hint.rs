@@ -60,6 +60,8 @@ pub enum Hint {
     RegisterTransformer,
     /// A key for decryption is missing.
     GiveKey,
+    /// Records can be read whole where they cannot be split into header and payload.
+    ReadWholeRecords,
     /// The file is an image; a folder of images can be packed.
     PackImages,
 }
@@ -130,6 +132,9 @@ impl fmt::Display for Hint {
             }
             Hint::RegisterTransformer => f.write_str("register it under that name with `Registry::register`"),
             Hint::PackImages => f.write_str("write the images of a folder as the records of a file"),
+            Hint::ReadWholeRecords => {
+                f.write_str("`Dataset::read` reads whole records; `ImageHeader::unpack` splits one")
+            }
             Hint::GiveKey => f.write_str("give it with `Registry::with_key`: keys are not stored in files"),
         }
     }

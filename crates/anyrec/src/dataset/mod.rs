@@ -11,9 +11,11 @@ pub use record_set::{Selection, Union};
 pub use table::Table;
 
 use crate::base::memory::reserve;
-use crate::base::{Batch, Error, ErrorKind, Key, Position, Result, Tags};
+use crate::base::{Batch, Error, ErrorKind, Hint, Key, Position, Result, Tags};
 use crate::engine::{self, Place, RecordSet, Records};
-use crate::format::{self, Format, Notice, OpenOptions, RecordReader, RecordWriter, WriteOptions};
+use crate::format::{
+    self, Format, IndexState, Notice, OpenOptions, RecordReader, RecordWriter, WriteOptions,
+};
 use crate::io::Source;
 use crate::threads::fork::Once;
 use bytes::Bytes;
@@ -259,10 +261,11 @@ impl Dataset {
     /// The key of record `index`, if it has one. The record itself is not read.
     ///
     /// # Errors
-    /// [`OutOfRange`](ErrorKind::OutOfRange); if the companion file that holds the keys cannot be
-    /// read.
+    /// [`OutOfRange`](ErrorKind::OutOfRange); [`Unsupported`](ErrorKind::Unsupported) if the file's index
+    /// file, which would hold the keys, is missing; if it cannot be read.
     pub fn key(&self, index: u64) -> Result<Option<Key>> {
         let Place { reader, index } = self.find(index)?;
+        check_has_keys(reader)?;
         reader.key(reader.locate(index)?.position)
     }
 
@@ -280,8 +283,17 @@ impl Dataset {
     /// # Errors
     /// As [`tags`](Dataset::tags).
     pub fn tags_of(&self, index: u64, record: &[u8]) -> Result<Tags> {
-        let place = self.find(index)?;
-        place.tags(place.reader.locate(place.index)?.position, record)
+        (self as &dyn RecordSet).tags_of(index, record)
+    }
+
+    /// The payload of a record that was already read: what follows the header that holds its label, if
+    /// the format has such headers; otherwise the whole record.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if not all records of its file can be split. Nothing is guessed: the
+    /// error says which record cannot be.
+    pub fn payload_of<'a>(&self, index: u64, record: &'a [u8]) -> Result<&'a [u8]> {
+        (self as &dyn RecordSet).payload_of(index, record)
     }
 
     /// The tags that the record's own file stores, for a record that was already read.
@@ -294,13 +306,14 @@ impl Dataset {
     /// record.
     ///
     /// # Errors
-    /// If the companion file that holds the keys cannot be read.
+    /// As [`key`](Dataset::key); a missing index file is an error unless the key is found in another one.
     pub fn find_key(&self, key: &Key) -> Result<Option<u64>> {
         for (number, shard) in self.shards.iter().enumerate() {
             if let Some(local) = shard.reader.find_key(key)? {
                 return Ok(self.starts()?.get(number).map(|start| start + local));
             }
         }
+        self.readers().try_for_each(check_has_keys)?;
         Ok(None)
     }
 
@@ -338,6 +351,19 @@ impl Dataset {
         }
         let file = starts.partition_point(|&start| start <= index).saturating_sub(1);
         Ok((file, index - starts.get(file).copied().unwrap_or(0)))
+    }
+}
+
+/// Fails if a file's keys would be in its index file, and that is missing.
+fn check_has_keys(reader: &dyn RecordReader) -> Result<()> {
+    match reader.index_file()? {
+        IndexState::Missing => {
+            let name = reader.source().name();
+            Err(Error::unsupported("records have no keys, as there is no index file")
+                .in_file(name)
+                .with_hint(Hint::rebuild_keys(name)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::format::{Event, OpenOptions, RecordReader, Scan, scan_ahead};
 use crate::io::{Source, Window};
 use bytes::Bytes;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Iterator over the records of files, by a sequential scan; see [`Dataset::iter`](crate::Dataset::iter).
@@ -13,8 +14,12 @@ pub struct Records {
     /// Each file's source, as stored, and its reader.
     files: std::vec::IntoIter<(Arc<dyn Source>, Arc<dyn RecordReader>)>,
     options: OpenOptions,
-    /// The scan in progress, and its source.
-    current: Option<(Box<dyn Scan>, Arc<dyn Source>)>,
+    /// The scan in progress.
+    current: Option<Current>,
+    /// Whether records are returned without their headers.
+    payloads: bool,
+    /// How many damaged stretches were skipped or reported.
+    damaged: u64,
     /// The error that followed the records of the last batch.
     failure: Option<Error>,
 }
@@ -22,7 +27,28 @@ pub struct Records {
 impl Records {
     pub(crate) fn new(files: Vec<(Arc<dyn Source>, Arc<dyn RecordReader>)>, options: &OpenOptions) -> Self {
         let options = options.clone().with_notices(false);
-        Records { files: files.into_iter(), options, current: None, failure: None }
+        Records {
+            files: files.into_iter(),
+            options,
+            current: None,
+            payloads: false,
+            damaged: 0,
+            failure: None,
+        }
+    }
+
+    /// Returns the payloads of the records ([`Dataset::payload_of`](crate::Dataset::payload_of)) instead of
+    /// whole records.
+    #[must_use]
+    pub fn with_payloads(mut self) -> Self {
+        self.payloads = true;
+        self
+    }
+
+    /// How many damaged stretches of the files were met so far. After one, a record's place in the
+    /// iteration need not be its number.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
     }
 
     /// Fills a batch with the next records: `count` of them, or fewer if they reach `bytes` bytes (but
@@ -74,11 +100,14 @@ impl Records {
     /// Appends one or more records to a batch, up to this many records or bytes; `None` at the end.
     fn push_some(&mut self, batch: &mut Batch, count: usize, bytes: usize) -> Result<Option<()>> {
         let before = batch.len();
-        if let Some((scan, _)) = &mut self.current {
+        if let Some(current) = &mut self.current {
             // The same error would repeat forever, so this file is finished.
-            scan.fill(batch, count, bytes).inspect_err(|_| self.current = None)?;
+            current.scan.fill(batch, count, bytes).inspect_err(|_| self.current = None)?;
         }
         if batch.len() > before {
+            if let Some(Current { reader, payloads, .. }) = self.current.as_mut().filter(|_| self.payloads) {
+                batch.shorten(before, |_, record| split(&**reader, payloads, record))?;
+            }
             return Ok(Some(()));
         }
         self.step(Window::read_ahead, |_, record| batch.try_push(record))
@@ -118,7 +147,7 @@ impl Records {
         take: impl FnOnce(&Arc<dyn Source>, &[u8]) -> Result<R>,
     ) -> Result<Option<R>> {
         loop {
-            let Some((scan, source)) = &mut self.current else {
+            let Some(current) = &mut self.current else {
                 let Some((source, reader)) = self.files.next() else { return Ok(None) };
                 let window = look(Window::new(Arc::clone(&source)));
                 // Passing records between threads costs more than reading them, unless they must be
@@ -127,13 +156,20 @@ impl Records {
                     true => scan_ahead(reader.format(), window, &self.options)?,
                     false => reader.format().scan(window, &self.options)?,
                 };
-                self.current = Some((scan, source));
+                self.current = Some(Current { scan, source, reader, payloads: 0 });
                 continue;
             };
-            match scan.next_event() {
-                Ok(Event::Record(record)) => return take(source, record.data).map(Some),
-                Ok(Event::Damage(damage)) if !self.options.skip_damage => {
-                    return Err(damage.into_error(source.name()));
+            match current.scan.next_event() {
+                Ok(Event::Record(record)) if self.payloads => {
+                    let kept = split(&*current.reader, &mut current.payloads, record.data)?;
+                    return take(&current.source, record.data.get(kept).unwrap_or_default()).map(Some);
+                }
+                Ok(Event::Record(record)) => return take(&current.source, record.data).map(Some),
+                Ok(Event::Damage(damage)) => {
+                    self.damaged += 1;
+                    if !self.options.skip_damage {
+                        return Err(damage.into_error(current.source.name()));
+                    }
                 }
                 Ok(Event::End) => self.current = None,
                 Ok(_) => {}
@@ -145,6 +181,22 @@ impl Records {
             }
         }
     }
+}
+
+/// The file that is being scanned.
+struct Current {
+    scan: Box<dyn Scan>,
+    source: Arc<dyn Source>,
+    reader: Arc<dyn RecordReader>,
+    /// How many of its payloads were returned.
+    payloads: u64,
+}
+
+/// The range of a record's payload, which is counted.
+fn split(reader: &dyn RecordReader, count: &mut u64, record: &[u8]) -> Result<Range<usize>> {
+    let payload = reader.payload(record).map_err(|error| error.in_record(*count))?;
+    *count += 1;
+    Ok(record.len() - payload.len()..record.len())
 }
 
 impl Iterator for Records {
@@ -161,7 +213,7 @@ impl Iterator for Records {
 
 impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.current.as_ref().map(|(_, source)| source.name());
+        let file = self.current.as_ref().map(|current| current.source.name());
         f.debug_struct("Records").field("file", &file).field("files_left", &self.files.len()).finish()
     }
 }

@@ -51,6 +51,36 @@ impl dyn RecordSet + '_ {
         append(self, numbers, &mut batch, threads)?;
         Ok(batch)
     }
+
+    /// Key, label and ids of a record that was read.
+    ///
+    /// # Errors
+    /// As [`Dataset::tags`](crate::Dataset::tags).
+    pub fn tags_of(&self, number: u64, record: &[u8]) -> Result<Tags> {
+        let place = self.find(number)?;
+        place.tags(place.reader.locate(place.index)?.position, record)
+    }
+
+    /// The payload of a record that was read.
+    ///
+    /// # Errors
+    /// As [`Dataset::payload_of`](crate::Dataset::payload_of).
+    pub fn payload_of<'a>(&self, number: u64, record: &'a [u8]) -> Result<&'a [u8]> {
+        let place = self.find(number)?;
+        place.reader.payload(record).map_err(|error| place.blame(error))
+    }
+
+    /// Turns records that were read into their payloads.
+    ///
+    /// # Errors
+    /// As [`Dataset::payload_of`](crate::Dataset::payload_of), for the first record that cannot be split.
+    pub fn strip(&self, numbers: &[u64], batch: &mut Batch) -> Result<()> {
+        let part = |at: usize, record: &[u8]| {
+            let number = numbers.get(at).copied().unwrap_or(u64::MAX);
+            Ok(record.len() - self.payload_of(number, record)?.len()..record.len())
+        };
+        batch.shorten(0, part).inspect_err(|_| batch.clear())
+    }
 }
 
 /// A record: the reader of its file, and its number there.

@@ -192,6 +192,31 @@ pub trait RecordReader: Send + Sync + fmt::Debug {
         Ok(Tags::none())
     }
 
+    /// The payload of a record: what follows the header that holds its label, where the format has such
+    /// headers.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) where not all records of the file can be split, which the
+    /// error names; nothing is guessed.
+    fn payload<'a>(&self, record: &'a [u8]) -> Result<&'a [u8]> {
+        Ok(record)
+    }
+
+    /// Whether the records have their numbers in the order of a scan, so that the `n`th record that a scan
+    /// meets is record `n`.
+    ///
+    /// # Errors
+    /// As [`count`](RecordReader::count).
+    fn is_numbered_in_order(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// The element type and the shape of every record, where the file declares them (IDX). Elements
+    /// of several bytes are big-endian.
+    fn item(&self) -> Option<(ElementType, &[u64])> {
+        None
+    }
+
     /// The label that a file beside this one has for a record, where the format keeps labels apart
     /// (IDX). [`tags`](RecordReader::tags) has what the record's own file holds.
     ///

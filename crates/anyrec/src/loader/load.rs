@@ -138,6 +138,7 @@ pub(super) struct Job {
     pub plan: Plan,
     pub on_error: OnError,
     pub labels: bool,
+    pub payloads: bool,
     pub decode: Option<Arc<dyn Decode>>,
     /// For the batches returned to the caller.
     pub pool: BatchPool,
@@ -250,7 +251,32 @@ impl Job {
                 read.tags.push(if is_good { place.tags(position, record)? } else { Tags::none() });
             }
         }
+        if self.payloads {
+            self.strip(indices, &mut read, failed)?;
+        }
         Ok(read)
+    }
+
+    /// Turns the records that were read into their payloads.
+    fn strip(&self, indices: &[u64], read: &mut Read, failed: &mut impl FnMut(u64, Error)) -> Result<()> {
+        let (mut unsplit, good) = (Vec::new(), &read.good);
+        read.records.shorten(0, |at, record| {
+            if good.binary_search_by_key(&at, |&(place, _)| place).is_err() {
+                return Ok(0..0);
+            }
+            let number = indices.get(at).copied().unwrap_or(u64::MAX);
+            match self.records.payload_of(number, record) {
+                Ok(payload) => Ok(record.len() - payload.len()..record.len()),
+                Err(error) if self.leaves_out() => {
+                    failed(number, error);
+                    unsplit.push(at);
+                    Ok(0..0)
+                }
+                Err(error) => Err(error),
+            }
+        })?;
+        read.good.retain(|(place, _)| unsplit.binary_search(place).is_err());
+        Ok(())
     }
 
     /// Decodes records into samples, without copying those that are in memory.

@@ -76,6 +76,11 @@ pub struct LoaderOptions {
     pub on_error: OnError,
     /// Whether batches include labels and ids.
     pub labels: bool,
+    /// Whether records are returned as payloads, without the headers that hold their labels
+    /// ([`Dataset::payload_of`](crate::Dataset::payload_of)). A record that cannot be split is treated like
+    /// one that cannot be read. With [`decode`](LoaderOptions::decode) this has no effect: samples are
+    /// decoded from payloads in any case.
+    pub payloads: bool,
     /// Turns each record into a sample, on the loader's threads (`anyrec_image::Images` for
     /// images).
     pub decode: Option<Arc<dyn Decode>>,
@@ -89,6 +94,7 @@ impl Default for LoaderOptions {
             max_bytes: 1 << 30,
             on_error: OnError::Raise,
             labels: false,
+            payloads: false,
             decode: None,
         }
     }
@@ -136,12 +142,12 @@ impl Loader {
             threads => threads,
         };
         let prefetch = if options.prefetch == 0 { threads.saturating_mul(2) } else { options.prefetch };
-        let LoaderOptions { on_error, labels, decode, max_bytes, .. } = options;
+        let LoaderOptions { on_error, labels, payloads, decode, max_bytes, .. } = options;
         // The waiting batches, plus those held by the threads and the consumer.
         let pool = BatchPool::new(prefetch.saturating_add(2));
         let scratch = BatchPool::new(threads);
         Ok(Loader {
-            job: Arc::new(Job { records, plan, on_error, labels, decode, pool, scratch }),
+            job: Arc::new(Job { records, plan, on_error, labels, payloads, decode, pool, scratch }),
             ahead: Ahead { threads, batches: prefetch as u64, bytes: max_bytes },
             epoch: 0,
             consumed: 0,
@@ -367,6 +373,7 @@ impl fmt::Debug for LoaderOptions {
             .field("max_bytes", &self.max_bytes)
             .field("on_error", &self.on_error)
             .field("labels", &self.labels)
+            .field("payloads", &self.payloads)
             .field("decodes", &self.decode.is_some())
             .finish()
     }

@@ -9,13 +9,13 @@ import struct
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _anyrec
-from ..errors import AnyrecError, ClosedError, CorruptRecord
+from ..errors import AnyrecError, ClosedError, CorruptRecord, RecordNotFound
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -134,6 +134,19 @@ class FileReader:
 
     def read_one(self, index: SupportsIndex) -> npt.NDArray[np.uint8]:
         """Returns one sample as a writable array."""
+        number: Any = index
+        try:
+            if number >= 0:
+                return self._reader.read_one(number)
+        except CorruptRecord as error:
+            raise self._first_damaged([operator.index(index)], error) from error
+        except RecordNotFound:
+            # Below, with the original's message.
+            pass
+        except ClosedError as error:
+            raise _renamed(error, "FileReader has been closed.") from error
+        except AnyrecError as error:
+            raise _renamed(error, str(error)) from error
         return self.read([index])[0]
 
     def _checked(self, indices: _Indices) -> list[int]:
@@ -181,14 +194,14 @@ class FileReader:
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
 
-    def get_offsets(self, file_index: int) -> list[int]:
+    def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
         """Returns the offset of each sample of a file, and at the end the file's length."""
         try:
             return self._reader.offsets(file_index)
         except ClosedError as error:
             raise _renamed(error, "FileReader has been closed.") from error
 
-    def get_checksums(self, file_index: int) -> list[int]:
+    def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """Returns the checksums that a file stores for its samples."""
         try:
             return self._reader.checksums(file_index)
@@ -221,12 +234,16 @@ class FileWriter:
             complete.
         n: how many samples there will be. The original requires it; here it is optional, and checked if
             given.
+        durability: what the file survives once it is closed: ``"process"`` the end of the process,
+            ``"machine"`` a power failure too. The original has no such choice.
 
     An exception inside ``with``, or dropping a writer before it has its ``n`` samples, leaves the old
     file or none.
     """
 
-    def __init__(self, fname: _Path, n: int | None = None) -> None:
+    def __init__(
+        self, fname: _Path, n: int | None = None, *, durability: Literal["process", "machine"] = "process"
+    ) -> None:
         assert isinstance(fname, str | os.PathLike), "fname must be str or os.PathLike"
         assert Path(fname).suffix == ".ffr", f"{fname} does not end with .ffr"
         self.fname = os.fspath(fname)
@@ -234,7 +251,7 @@ class FileWriter:
         self._process = os.getpid()
         self._closed = True
         try:
-            self._writer = _anyrec.FfWriter(self.fname, self._promised)
+            self._writer = _anyrec.FfWriter(self.fname, self._promised, durability=durability)
         except AnyrecError as error:
             raise _renamed(error, str(error)) from error
         self._closed = False

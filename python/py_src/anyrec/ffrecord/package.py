@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -150,17 +150,24 @@ def _normalized(path: _Path) -> str:
     return "" if text == "." else text
 
 
-def pack_folder(folder: _Path, out_file: _Path, verbose: bool = False) -> None:
+def pack_folder(
+    folder: _Path,
+    out_file: _Path,
+    verbose: bool = False,
+    *,
+    durability: Literal["process", "machine"] = "process",
+) -> None:
     """Packs a folder into a file that :class:`PackedFolder` reads.
 
     Args:
         folder: the folder. Links in it are followed.
         out_file: the file, whose name ends in ``.ffr``. An existing one is replaced.
         verbose: print the number and path of each file.
+        durability: as for :class:`~anyrec.ffrecord.FileWriter`.
     """
     assert Path(folder).is_dir(), "'folder' must be a directory"
     assert Path(out_file).suffix == ".ffr", f"{out_file} does not end with .ffr"
-    count = _anyrec.pack_folder(folder, out_file, overwrite=True)
+    count = _anyrec.pack_folder(folder, out_file, overwrite=True, durability=durability)
     if verbose:
         width = len(str(count))
         paths = PackedFolder(out_file, check_data=False).list(list_dir=False, recursive=True)

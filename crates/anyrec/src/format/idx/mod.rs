@@ -57,7 +57,7 @@ pub use element::{Element, decode_number, encode_number};
 pub(crate) use labels::{LabelReader, LabelWriter};
 pub use layout::{Header, element_type, type_code};
 pub use options::WriteOptions;
-pub use pair::{Pair, partner};
+pub use pair::{Pair, partner, splits};
 pub use read::Reader;
 pub use write::Writer;
 

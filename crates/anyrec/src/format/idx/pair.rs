@@ -6,7 +6,7 @@
 
 use super::element::numbers;
 use super::read::Reader;
-use crate::base::{Error, ErrorKind, Label, Location, Position, Result, Tags, shown};
+use crate::base::{ElementType, Error, ErrorKind, Label, Location, Position, Result, Tags, shown};
 use crate::format::{Format, Info, OpenOptions, RecordReader};
 use crate::io::Source;
 use bytes::Bytes;
@@ -85,18 +85,67 @@ pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| role == Role::Images && candidate.is_file())
 }
 
+/// The splits of a data set (`train`, `t10k`), each with its file of images, by name. `None` unless
+/// every file is one of images or of labels, according to its name.
+///
+/// A split is named after what the name has before `images`. Of a plain and a gzipped file with the
+/// same images, the plain one is taken.
+///
+/// ```
+/// use anyrec::format::idx::splits;
+/// use std::path::PathBuf;
+///
+/// let files = ["mnist/t10k-images-idx3-ubyte", "mnist/t10k-labels-idx1-ubyte"].map(PathBuf::from);
+/// assert_eq!(splits(&files), Some(vec![("t10k".to_owned(), files[0].clone())]));
+/// assert_eq!(splits(&[PathBuf::from("mnist/weights-idx2-float")]), None);
+/// ```
+pub fn splits(files: &[PathBuf]) -> Option<Vec<(String, PathBuf)>> {
+    let mut splits: Vec<(String, PathBuf)> = Vec::new();
+    for file in files {
+        let name = Name::of(file)?;
+        if name.role == Role::Labels {
+            continue;
+        }
+        let split = name.before.trim_end_matches(['-', '.', '_']).to_owned();
+        match splits.iter_mut().find(|(other, _)| *other == split) {
+            Some((_, path)) if !name.spelling.gzip => *path = file.clone(),
+            Some(_) => {}
+            None => splits.push((split, file.clone())),
+        }
+    }
+    splits.sort();
+    Some(splits)
+}
+
+/// The name of a file of images or labels.
+struct Name {
+    spelling: Spelling,
+    role: Role,
+    /// The part before `images` or `labels`.
+    before: String,
+    /// The name of the other half, up to the separator.
+    other: String,
+}
+
+impl Name {
+    fn of(path: &Path) -> Option<Self> {
+        let spelling = Spelling::of(path)?;
+        let lower = spelling.stem.to_ascii_lowercase();
+        let roles = [(Role::Images, "image", "label"), (Role::Labels, "label", "image")];
+        let (role, at, word, other) = roles
+            .into_iter()
+            .filter_map(|(role, word, other)| Some((role, lower.rfind(word)?, word, other)))
+            .max_by_key(|&(_, at, ..)| at)?;
+        let (before, rest) = spelling.stem.split_at_checked(at)?;
+        let (found, after) = rest.split_at_checked(word.len())?;
+        let other = format!("{before}{}{after}", in_case_of(found, other));
+        Some(Name { before: before.to_owned(), role, other, spelling })
+    }
+}
+
 /// The role of `path` according to its name, and possible names of its partner, most likely first.
 fn partners(path: &Path) -> Option<(Role, Vec<PathBuf>)> {
-    let spelling = Spelling::of(path)?;
-    let lower = spelling.stem.to_ascii_lowercase();
-    let roles = [(Role::Images, "image", "label"), (Role::Labels, "label", "image")];
-    let (role, at, word, other) = roles
-        .into_iter()
-        .filter_map(|(role, word, other)| Some((role, lower.rfind(word)?, word, other)))
-        .max_by_key(|&(_, at, ..)| at)?;
-    let (before, rest) = spelling.stem.split_at_checked(at)?;
-    let (found, after) = rest.split_at_checked(word.len())?;
-    let stem = format!("{before}{}{after}", in_case_of(found, other));
+    let Name { spelling, role, other: stem, .. } = Name::of(path)?;
 
     let kinds: &[&str] = match role {
         Role::Images => &["idx1-ubyte", "idx1-byte", "idx1-short", "idx1-int", "idx2-int", "idx1"],
@@ -243,6 +292,10 @@ impl RecordReader for Pair {
 
     fn read(&self, index: u64) -> Result<Bytes> {
         self.images.read(index)
+    }
+
+    fn item(&self) -> Option<(ElementType, &[u64])> {
+        self.images.item()
     }
 
     fn tags(&self, index: u64, _position: Position, _record: &[u8]) -> Result<Tags> {

@@ -10,7 +10,7 @@ use super::gzip::{Inflater, Stretch, is_gzip};
 use super::inflated::Inflated;
 use super::layout::{FIXED, Header, MAX_HEADER};
 use super::pair;
-use crate::base::{Error, ErrorKind, Hint, Label, Limits, Location, Plain, Position, Result};
+use crate::base::{ElementType, Error, ErrorKind, Hint, Label, Limits, Location, Plain, Position, Result};
 use crate::format::{Format, Info, Notice, OpenOptions, RecordReader};
 use crate::io::{Access, Source, Window, open_file};
 use crate::threads::fork::Once;
@@ -346,6 +346,10 @@ impl RecordReader for Reader {
                 .in_record(index));
         }
         Ok(Cow::Borrowed(frame))
+    }
+
+    fn item(&self) -> Option<(ElementType, &[u64])> {
+        Some((self.header.dtype(), self.header.item_shape()))
     }
 
     fn label_beside(&self, index: u64) -> Result<Option<Label>> {

@@ -45,8 +45,10 @@ pub fn guess_tags(record: &[u8]) -> Tags {
 enum Evidence {
     /// It cannot be a header.
     Against,
-    /// Inconclusive: label 0, or all zeros.
+    /// Inconclusive: label 0, no label (NaN), or all zeros.
     Nothing,
+    /// The id is the record's number or key.
+    Id,
     /// The labels are plausible.
     Labels,
     /// An encoded image follows it.
@@ -61,12 +63,25 @@ impl Evidence {
             Evidence::Image
         } else if !padded || header.id2 != 0 || !header.labels().iter().copied().all(is_everyday) {
             Evidence::Against
-        } else if header.label == Label::Scalar(0.0) {
+        } else if matches!(header.label, Label::Scalar(label) if label == 0.0 || label.is_nan()) {
             Evidence::Nothing
         } else {
             Evidence::Labels
         }
     }
+}
+
+/// Whether the records of a file begin with image headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Headers {
+    /// They do not.
+    None,
+    /// All of them do.
+    All(LabelWidth),
+    /// Some do and some cannot: one of each.
+    Some { with: u64, without: u64 },
+    /// Their first bytes can be headers, and nothing tells: this one, like all others.
+    Unclear { example: u64 },
 }
 
 /// Decides from many records whether a file has image headers. Every record must be able to have
@@ -84,20 +99,57 @@ pub(super) struct Survey {
 struct Seen {
     weakest: Evidence,
     strongest: Evidence,
+    /// The numbers of these records.
+    weakest_at: u64,
+    strongest_at: u64,
     images: u64,
 }
 
 impl Survey {
-    /// Adds a record to the survey.
-    pub(super) fn add(&mut self, record: &[u8]) {
+    /// Adds a record to the survey. A header without a label still tells by its id that it is one:
+    /// `names` are what the id may be, the record's number or its key. (0 does not tell, because arrays
+    /// of zeros have it too.)
+    pub(super) fn add(&mut self, number: u64, record: &[u8], names: &[u64]) {
         for (width, seen) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
-            let evidence = Evidence::of(record, width);
-            let before = seen.unwrap_or(Seen { weakest: evidence, strongest: evidence, images: 0 });
-            *seen = Some(Seen {
-                weakest: before.weakest.min(evidence),
-                strongest: before.strongest.max(evidence),
-                images: before.images + u64::from(evidence == Evidence::Image),
-            });
+            let mut evidence = Evidence::of(record, width);
+            if evidence == Evidence::Nothing
+                && width == LabelWidth::Narrow
+                && let Ok((header, _)) = ImageHeader::unpack(record, width)
+                && header.id != 0
+                && names.contains(&header.id)
+            {
+                evidence = Evidence::Id;
+            }
+            let one = Seen {
+                weakest: evidence,
+                strongest: evidence,
+                weakest_at: number,
+                strongest_at: number,
+                images: 0,
+            };
+            let seen = seen.get_or_insert(one);
+            if evidence < seen.weakest {
+                (seen.weakest, seen.weakest_at) = (evidence, number);
+            }
+            if evidence > seen.strongest {
+                (seen.strongest, seen.strongest_at) = (evidence, number);
+            }
+            seen.images += u64::from(evidence == Evidence::Image);
+        }
+    }
+
+    /// What the records show.
+    pub(super) fn headers(&self) -> Headers {
+        if let Some(width) = self.verdict() {
+            return Headers::All(width);
+        }
+        let wide = self.wide.filter(|wide| wide.images > 0);
+        match wide.or(self.narrow) {
+            Some(seen) if seen.strongest > Evidence::Nothing => {
+                Headers::Some { with: seen.strongest_at, without: seen.weakest_at }
+            }
+            Some(seen) if seen.weakest == Evidence::Nothing => Headers::Unclear { example: seen.weakest_at },
+            _ => Headers::None,
         }
     }
 
@@ -129,7 +181,7 @@ impl Survey {
 /// Whether a label is of a plausible size. Other bytes, read as a float, are mostly enormous or
 /// tiny.
 fn is_everyday(label: f64) -> bool {
-    label == 0.0 || (1e-6..1e12).contains(&label.abs())
+    label == 0.0 || label.is_nan() || (1e-6..1e12).contains(&label.abs())
 }
 
 /// Whether the bytes begin like an image file.
@@ -164,8 +216,8 @@ mod tests {
     fn a_file_is_judged_by_many_records() {
         let verdict = |records: &[&[u8]]| {
             let mut survey = Survey::default();
-            records.iter().for_each(|record| survey.add(record));
-            survey.verdict()
+            (0..).zip(records).for_each(|(number, record)| survey.add(number, record, &[number]));
+            survey.headers()
         };
         let packed = |labels: &[f64], payload: &[u8], width| {
             let label = match labels {
@@ -176,15 +228,22 @@ mod tests {
         };
         let raw_zero = packed(&[0.0], b"raw", LabelWidth::Narrow);
         let raw_one = packed(&[1.0], b"raw", LabelWidth::Narrow);
+        let no_label = packed(&[f64::NAN], b"raw", LabelWidth::Narrow);
+        let number_3 = [&[0; 100][..], &[0; 100], &[0; 100], &raw_zero];
         let wide_image = packed(&[0.0], b"\xff\xd8\xff", LabelWidth::Wide);
         let wide_range =
             ImageHeader::new(Label::Array(vec![4.0, 6.0]), 0).to_bytes(LabelWidth::Wide).unwrap();
-        assert_eq!(verdict(&[]), None);
-        assert_eq!(verdict(&[&[0; 100]]), None);
-        assert_eq!(verdict(&[&raw_zero]), None);
-        assert_eq!(verdict(&[&raw_zero, &raw_one]), Some(LabelWidth::Narrow));
-        assert_eq!(verdict(&[&raw_one, b"text, long enough to be a header"]), None);
-        assert_eq!(verdict(&[&wide_range, &wide_image]), Some(LabelWidth::Wide));
+        assert_eq!(verdict(&[]), Headers::None);
+        assert_eq!(verdict(&[b"text, long enough to be a header"]), Headers::None);
+        assert_eq!(verdict(&[&[0; 100], b"text"]), Headers::None);
+        assert_eq!(verdict(&[&[0; 100]]), Headers::Unclear { example: 0 });
+        assert_eq!(verdict(&[&raw_zero]), Headers::Unclear { example: 0 });
+        assert_eq!(verdict(&number_3), Headers::All(LabelWidth::Narrow));
+        assert_eq!(verdict(&[&raw_zero, &raw_one]), Headers::All(LabelWidth::Narrow));
+        assert_eq!(verdict(&[&raw_one, &no_label]), Headers::All(LabelWidth::Narrow));
+        let mixed = [&raw_one[..], b"text, long enough to be a header"];
+        assert_eq!(verdict(&mixed), Headers::Some { with: 0, without: 1 });
+        assert_eq!(verdict(&[&wide_range, &wide_image]), Headers::All(LabelWidth::Wide));
     }
 
     proptest! {

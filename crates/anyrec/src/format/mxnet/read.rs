@@ -24,7 +24,7 @@
 //! index file; this is also an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
-use super::image_survey::Survey;
+use super::image_survey::{Headers, Survey};
 use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, RecordParser};
 use super::scan::{RecordScan, Step};
@@ -92,7 +92,7 @@ pub struct Reader {
     /// Offsets of records that the index file omits although it numbers the others.
     left_out: Once<Vec<u64>>,
     numbering: Once<std::result::Result<Numbering, Damage>>,
-    label_width: Once<Option<LabelWidth>>,
+    headers: Once<Headers>,
     /// Held while one of the above is computed; otherwise two threads would both scan.
     making: Lock<()>,
 }
@@ -131,7 +131,7 @@ impl Reader {
             distrust: Once::new(),
             left_out: Once::new(),
             numbering: Once::new(),
-            label_width: Once::new(),
+            headers: Once::new(),
             making: Lock::new(),
         })
     }
@@ -240,22 +240,36 @@ impl Reader {
     /// # Errors
     /// Same as [`count`](RecordReader::count). Damaged records are skipped.
     pub fn label_width(&self) -> Result<Option<LabelWidth>> {
-        if let Some(width) = self.label_width.get() {
-            return Ok(*width);
+        Ok(match self.headers()? {
+            Headers::All(width) => Some(width),
+            _ => None,
+        })
+    }
+
+    fn headers(&self) -> Result<Headers> {
+        if let Some(headers) = self.headers.get() {
+            return Ok(*headers);
         }
         let count = self.count()?;
         let mut survey = Survey::default();
         let sample = SURVEYED.min(count);
         for number in (0..sample).map(|number| spread(number, sample, count)) {
             match self.read(number) {
-                Ok(record) => survey.add(&record),
+                Ok(record) => {
+                    let key = self.key(self.locate(number)?.position)?;
+                    let key = key.and_then(|key| match key {
+                        Key::Int(key) => u64::try_from(key).ok(),
+                        Key::Text(_) => None,
+                    });
+                    survey.add(number, &record, &[number, key.unwrap_or(number)]);
+                }
                 Err(error) if error.io_error().is_some() || error.kind() == ErrorKind::OutOfMemory => {
                     return Err(error);
                 }
                 Err(_) => {}
             }
         }
-        Ok(*self.label_width.get_or_init(|| survey.verdict()))
+        Ok(*self.headers.get_or_init(|| survey.headers()))
     }
 
     /// Starts a scan at `offset`, which should be the beginning of a record. A middle or last part
@@ -652,5 +666,37 @@ impl RecordReader for Reader {
         };
         tags.key = self.key(position)?;
         Ok(tags)
+    }
+
+    fn payload<'a>(&self, record: &'a [u8]) -> Result<&'a [u8]> {
+        let refused = |what: String| {
+            Err(Error::invalid(what).in_file(self.source.name()).with_hint(Hint::ReadWholeRecords))
+        };
+        match self.headers()? {
+            Headers::None => Ok(record),
+            Headers::All(width) => match ImageHeader::unpack(record, width) {
+                Ok((_, payload)) => Ok(payload),
+                Err(_) => refused("the record has no image header, but others of its file do".to_owned()),
+            },
+            Headers::Some { with, without } => refused(format!(
+                "record {without} has no image header and record {with} does: the file's records cannot all \
+                 be split into header and payload"
+            )),
+            Headers::Unclear { example } => refused(format!(
+                "record {example}, like all others that were looked at, may begin with an image header for \
+                 label 0 or be an array of zeros: the file's records cannot be split into header and payload"
+            )),
+        }
+    }
+
+    fn is_numbered_in_order(&self) -> Result<bool> {
+        Ok(match self.numbering()?.from_index {
+            // An index file can leave records out, and damage is skipped in order only.
+            true => match self.index()? {
+                Some(index) => !self.options.skip_damage && self.examine(index)?.is_empty(),
+                None => true,
+            },
+            false => true,
+        })
     }
 }

@@ -78,7 +78,7 @@ impl Index {
         loop {
             match scan.next_event()? {
                 Event::Record(record) => {
-                    ids.add(record.data);
+                    ids.add(offsets.len() as u64, record.data);
                     offsets.push(record.position.frame);
                     progress(record.span.end);
                 }
@@ -112,8 +112,8 @@ struct Ids {
 }
 
 impl Ids {
-    fn add(&mut self, record: &[u8]) {
-        self.survey.add(record);
+    fn add(&mut self, number: u64, record: &[u8]) {
+        self.survey.add(number, record, &[number]);
         for (width, ids) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
             match ImageHeader::unpack(record, width) {
                 Ok((header, _)) if self.survey.allows(width) => ids.push(header.id),

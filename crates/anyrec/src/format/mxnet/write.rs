@@ -8,7 +8,6 @@
 
 use super::companions;
 use super::image_header::{ImageHeader, LabelWidth};
-use super::image_survey::guess_label_width;
 use super::index_file::{append_line, looks_like_index};
 use super::layout::{self, MAX_RECORD, PartHeader};
 use super::options::{self as own, IndexFile};
@@ -52,6 +51,9 @@ pub struct Writer {
     line: Vec<u8>,
     packed: Vec<u8>,
     unkeyed: u64,
+    /// Records with a header, and without one.
+    labelled: u64,
+    unlabelled: u64,
     dropped_keys: u64,
     rounded_labels: Rounded,
     rounded_ids: Rounded,
@@ -133,6 +135,8 @@ impl Writer {
             line: Vec::new(),
             packed: Vec::new(),
             unkeyed: 0,
+            labelled: 0,
+            unlabelled: 0,
             dropped_keys: 0,
             rounded_labels: Rounded::default(),
             rounded_ids: Rounded::default(),
@@ -289,31 +293,38 @@ impl Writer {
         notices
     }
 
-    /// `record` with an image header in front, unless it already begins with a header for that
-    /// label (when copied from another `.rec` file).
+    /// `record` with an image header in front.
     fn with_header<'a>(
         &mut self,
         record: &[u8],
         label: &Label,
-        key: Option<&Key>,
+        tags: &Tags,
         packed: &'a mut Vec<u8>,
-    ) -> Result<Option<&'a [u8]>> {
-        if let Some(width) = guess_label_width(record)
-            && ImageHeader::unpack(record, width).is_ok_and(|(header, _)| header.label == *label)
-        {
-            return Ok(None);
+    ) -> Result<&'a [u8]> {
+        if self.unlabelled > 0 {
+            return Err(Error::invalid(
+                "the record has a label and those before it have none: either all records of a file have a \
+                 header for it, or none",
+            )
+            .in_file(self.file.name())
+            .in_record(self.records)
+            .with_hint("give the first record a label (NaN if it is not known); later ones may have none"));
         }
-        let id = match key {
-            Some(Key::Int(number)) => u64::try_from(*number).map_err(|_| {
-                Error::invalid(format!(
-                    "key {number} cannot be the id of an image header: ids are 0 to 2^64 - 1"
-                ))
-                .in_file(self.file.name())
-                .in_record(self.records)
-            })?,
-            Some(Key::Text(_)) | None => self.records,
+        let [id, id2] = match (tags.ids, &tags.key) {
+            (Some(ids), _) => ids,
+            (None, Some(Key::Int(number))) => {
+                let id = u64::try_from(*number).map_err(|_| {
+                    Error::invalid(format!(
+                        "key {number} cannot be the id of an image header: ids are 0 to 2^64 - 1"
+                    ))
+                    .in_file(self.file.name())
+                    .in_record(self.records)
+                })?;
+                [id, 0]
+            }
+            (None, Some(Key::Text(_)) | None) => [self.records, 0],
         };
-        let header = ImageHeader::new(label.clone(), id);
+        let header = ImageHeader { label: label.clone(), id, id2 };
         let bytes = header
             .to_bytes(self.label_width)
             .map_err(|error| error.in_file(self.file.name()).in_record(self.records))?;
@@ -326,18 +337,23 @@ impl Writer {
         reserve(packed, bytes.len().saturating_add(record.len()))?;
         packed.extend_from_slice(&bytes);
         packed.extend_from_slice(record);
-        Ok(Some(packed))
+        Ok(packed)
     }
 }
 
 impl RecordWriter for Writer {
-    /// A record with a label gets an image header. Its id is the key if that is an integer,
-    /// otherwise the record's number.
+    /// A record with a label gets an image header. Unless its ids are given, the id is the key if that is
+    /// an integer, otherwise the record's number. With a [`Tags::header_length`] the record has its
+    /// header already. In a file with labels, a record without one gets a header with the
+    /// label NaN: readers could not tell otherwise where its payload begins.
     fn append(&mut self, record: &[u8], tags: &Tags) -> Result<u64> {
         let number = self.records;
         let mut packed = std::mem::take(&mut self.packed);
-        let record = match &tags.label {
-            Some(label) => self.with_header(record, label, tags.key.as_ref(), &mut packed)?.unwrap_or(record),
+        let label = tags.label.clone().or((self.labelled > 0).then_some(Label::Scalar(f64::NAN)));
+        let record = match &label {
+            // Copied from another file, with its header.
+            Some(_) if tags.header_length > 0 => record,
+            Some(label) => self.with_header(record, label, tags, &mut packed)?,
             None => record,
         };
         match (&self.index, &tags.key) {
@@ -357,6 +373,8 @@ impl RecordWriter for Writer {
             }
         }
         self.packed = packed;
+        self.labelled += u64::from(label.is_some());
+        self.unlabelled += u64::from(label.is_none());
         Ok(number)
     }
 

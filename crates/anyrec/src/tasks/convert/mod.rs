@@ -99,7 +99,7 @@ pub fn convert(
         let name = input.name().to_owned();
         let length = input.length().unwrap_or(0);
         let format = input.format();
-        let embedded = format.capabilities().labels == Labels::InRecord;
+        let [embedded, embeds] = [format, to].map(|format| format.capabilities().labels == Labels::InRecord);
         let reader = input.reader_for_tags(&options.open)?;
         let mut scan = scan_ahead(format, input.into_window(), &options.open)?;
         let mut number = 0;
@@ -122,8 +122,14 @@ pub fn convert(
                             .ok_or_else(|| {
                                 place(Error::invalid("the record has no image header to strip"))
                             })?;
+                    } else if embedded && labels.is_some() && embeds {
+                        // A header with the new label and the old ids takes the place of this one.
+                        payload = record.data.get(tags.header_length..).unwrap_or_default();
                     } else if embedded {
                         tags.label = None;
+                    }
+                    if payload.len() < record.data.len() {
+                        tags.header_length = 0;
                     }
                     if let Some(labels) = &labels {
                         tags.label = Some(labels.get(sink.result.records)?);

@@ -72,6 +72,48 @@ fn a_record_that_has_its_header_already_gets_no_second_one() {
 }
 
 #[test]
+fn payloads_come_back_from_a_file_of_labels_however_they_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.rec");
+    let inner = ImageHeader::new(Label::Scalar(3.0), 0).pack(b"inside", LabelWidth::Narrow).unwrap();
+    let payloads: [&[u8]; 4] = [&inner, b"", &[0; 50], JPEG];
+    let label = |number: usize| match number {
+        0 => Tags::none().with_label(Label::Scalar(3.0)),
+        1 => Tags::none().with_label(Label::Scalar(0.0)),
+        // In a file with labels, these get a header too.
+        _ => Tags::none(),
+    };
+    let records: Vec<(&[u8], Tags)> =
+        payloads.iter().enumerate().map(|(at, &one)| (one, label(at))).collect();
+    write_tagged(&path, &WriteOptions::default(), &records);
+    let dataset = anyrec::open(&path).unwrap();
+    for (index, payload) in payloads.iter().enumerate() {
+        let record = dataset.read(index as u64).unwrap();
+        assert_eq!(dataset.payload_of(index as u64, &record).unwrap(), *payload);
+    }
+    assert!(dataset.iter().with_payloads().map(Result::unwrap).eq(payloads.iter().copied()));
+    let mut batch = anyrec::Batch::new();
+    dataset.iter().with_payloads().fill(&mut batch, 9, usize::MAX).unwrap();
+    assert!(batch.iter().eq(payloads.iter().copied()));
+    let set: &dyn anyrec::RecordSet = &dataset;
+    let mut batch = dataset.read_batch(&[3, 0]).unwrap();
+    set.strip(&[3, 0], &mut batch).unwrap();
+    assert!(batch.iter().eq([JPEG, &inner]));
+    assert!(matches!(dataset.tags(2).unwrap().label, Some(Label::Scalar(label)) if label.is_nan()));
+}
+
+#[test]
+fn a_label_after_records_without_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = anyrec::create(folder.path().join("x.rec")).unwrap();
+    writer.append(b"first", &Tags::none()).unwrap();
+    let error = writer.append(b"second", &Tags::none().with_label(Label::Scalar(1.0))).unwrap_err();
+    assert_eq!((error.kind(), error.record()), (ErrorKind::Invalid, Some(1)));
+    writer.append(b"third", &Tags::none()).unwrap();
+    assert_eq!(writer.finish().unwrap().records, 2);
+}
+
+#[test]
 fn wide_labels_are_written_on_request_and_need_no_warning() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.rec");

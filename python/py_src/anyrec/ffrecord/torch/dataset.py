@@ -74,6 +74,15 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
         """The same, under the name that torch's own loader (since 2.0) calls for a batch."""
         return self[indices]
 
+    def __add__(self, other: torch.utils.data.Dataset[Any]) -> ConcatDataset:  # type: ignore[override]
+        """Returns this dataset followed by another one of this kind."""
+        if not isinstance(other, Dataset):
+            raise TypeError(
+                "an ffrecord.torch.Dataset takes lists of indices and cannot be followed by a "
+                f"{type(other).__name__}"
+            )
+        return ConcatDataset([self, other])
+
     def process(self, indices: Sequence[int], data: list[npt.NDArray[np.uint8]]) -> list[Any]:
         """Converts the bytes of a batch to samples; a subclass must define this."""
         raise NotImplementedError(f"{type(self).__name__} must define process(indices, data) or __getitem__")

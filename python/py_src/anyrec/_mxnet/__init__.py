@@ -1,0 +1,1 @@
+"""What scripts use of MXNet besides ``mxnet.recordio``: see :mod:`anyrec.compat`."""
