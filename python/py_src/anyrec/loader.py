@@ -212,7 +212,6 @@ class Loader(Generic[BatchT_co]):
         }
         if block is not None and not shuffle:
             raise InvalidArgument("block needs shuffle=True")
-        self._logged = 0
         self._make()
         self.set_epoch(epoch)
 
@@ -230,6 +229,7 @@ class Loader(Generic[BatchT_co]):
         self._iterations = 0
         self._warned = False
         self._iterated = 0
+        self._logged = 0
 
     def __len__(self) -> int:
         """Returns the number of batches in a whole epoch, wherever the loader is: trainers rely on it."""

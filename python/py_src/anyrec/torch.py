@@ -503,8 +503,8 @@ class Loader(Stepping, _loader.Loader[BatchT_co]):
     def _finished(self, data: Any, offsets: Any, indices: Any, labels: Any, padding: int) -> Batch:
         if isinstance(labels, np.ndarray):
             labels = torch.from_numpy(labels)
-            if self.label_dtype is not None:
-                labels = labels.to(self.label_dtype)
+        if labels is not None and self.label_dtype is not None:
+            labels = _labels_of_type(labels, self.label_dtype, indices)
         batch = Batch(data, torch.from_numpy(offsets), torch.from_numpy(indices), labels, padding)
         return batch if self.device is None else Batch(*_moved(batch, self.device, self.pinned))
 
@@ -595,6 +595,20 @@ class ImageLoader(Stepping, _image.ImageLoader[BatchT_co]):
         ids = torch.from_numpy(batch.ids.view(np.int64))
         made = _image.ImageBatch(data, labels, torch.from_numpy(batch.indices), ids, batch.padding)
         return made if self.device is None else _image.ImageBatch(*_moved(made, self.device, self.pinned))
+
+
+def _labels_of_type(labels: Any, dtype: torch.dtype, indices: Any) -> torch.Tensor:
+    """Converts labels. One that a type of whole numbers cannot hold is an error."""
+    if not isinstance(labels, torch.Tensor):
+        raise anyrec.InvalidArgument("label_dtype: the records of this batch have different numbers of labels")
+    made: torch.Tensor = labels.to(dtype)
+    differing = torch.ne(made, labels).nonzero()
+    if len(differing) and not dtype.is_floating_point:
+        first = tuple(differing[0].tolist())
+        raise anyrec.InvalidArgument(
+            f"label_dtype: the label of record {indices[first[0]]} is {labels[first].item()}, not one of {dtype}"
+        )
+    return made
 
 
 def _ranks(rank: int | None, world: int | None) -> tuple[int, int]:

@@ -146,3 +146,31 @@ def test_two_processes_train_together_and_three_go_on(tmp_path):
     assert first[0]["state"] == first[1]["state"]
     then = run_ranks(3, first[0]["state"], str(tmp_path / "then"))
     assert sorted(number for told in first + then for number in told["seen"]) == list(range(41))
+
+
+def labelled(labels):
+    with anyrec.create("labelled.rec", overwrite=True) as writer:
+        for i, label in enumerate(labels):
+            writer.write(f"{i}", label=label)
+    return "labelled.rec"
+
+
+def test_labels_have_the_requested_type_or_the_wrong_one_is_named():
+    [batch] = anyrec.torch.Loader(labelled([3.0, 1.0]), 2, labels=True, label_dtype=torch.int64)
+    assert batch.labels.dtype == torch.int64 and batch.labels.tolist() == [3, 1]
+    loader = anyrec.torch.Loader(labelled([3.0, 1.5]), 2, labels=True, label_dtype=torch.int64)
+    with pytest.raises(anyrec.InvalidArgument, match=r"the label of record 1 is 1\.5, not one of torch\.int64"):
+        next(iter(loader))
+    half = anyrec.torch.Loader("labelled.rec", 2, labels=True, label_dtype=torch.float16)
+    assert next(iter(half)).labels.tolist() == [3.0, 1.5]
+
+
+def test_batches_are_dictionaries_of_tensors_on_request():
+    path = labelled([3.0, 1.0])
+    [batch] = anyrec.torch.Loader(path, 2, labels=True, as_dict=True)
+    assert list(batch) == ["data", "offsets", "indices", "labels", "padding"]
+    names = {"indices": "ids", "labels": "labels"}
+    [batch] = anyrec.torch.Loader(path, 2, labels=True, as_dict=names)
+    assert {name: value.tolist() for name, value in batch.items()} == {"ids": [0, 1], "labels": [3.0, 1.0]}
+    [batch] = anyrec.torch.Loader(path, 2, as_dict=True)
+    assert "labels" not in batch
