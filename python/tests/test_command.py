@@ -12,10 +12,13 @@ import sys
 import sysconfig
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import TESTDATA, golden
 
 import anyrec
+from anyrec import _anyrec
+from anyrec.mxnet import IRHeader, pack_img
 
 INSTALLED = str(pathlib.Path(sysconfig.get_path("scripts")) / "anyrec")
 MODULE = [sys.executable, "-m", "anyrec"]
@@ -93,6 +96,24 @@ def test_an_interrupt_ends_it_and_leaves_nothing_behind(program: list[str], numb
     assert convert.wait(60) == 130
     assert convert.stderr.read() == b""
     assert os.listdir() == []
+
+
+def shade(path: str) -> int:
+    """The value of an image's first pixel."""
+    return int(_anyrec.decode_image(pathlib.Path(path).read_bytes(), 0)[0, 0])
+
+
+def test_unpacked_classes_have_their_labels_in_an_image_folder() -> None:
+    from torchvision.datasets import ImageFolder
+
+    labels = [11, 0, 2, 10, 1, *range(3, 10)]
+    with anyrec.create("pets.rec", index_file=True) as writer:
+        for key, label in enumerate(labels):
+            image = np.full((8, 8, 3), label, np.uint8)
+            writer.write(pack_img(IRHeader(0, label, key, 0), image, 3, ".png"), key=key)
+    assert run(MODULE, "unpack", "pets.rec", "folders").returncode == 0
+    folders = ImageFolder("folders", loader=shade)
+    assert sorted(folders[at] for at in range(len(folders))) == [(label, label) for label in range(12)]
 
 
 def test_the_package_contains_the_licences() -> None:

@@ -277,6 +277,35 @@ fn idx_images_become_pictures_by_the_labels_beside_them() {
 }
 
 #[test]
+fn class_folders_sort_as_their_labels_do() {
+    let scene = tempfile::tempdir().unwrap();
+    let png = image::encode_png(&picture(), 1).unwrap();
+    for (labels, folders, noticed) in [
+        (&[0.0, 10.0, 2.0, 100.0][..], &["000", "002", "010", "100"][..], true),
+        (&[1.0, 0.0, 2.0], &["0", "1", "2"], false),
+        (&[-1.0, 10.0], &["-1", "10"], false),
+        (&[0.5, 10.0], &["0.5", "10"], false),
+    ] {
+        let file = scene.path().join(format!("x{}.rec", labels[0]));
+        let records: Vec<Vec<u8>> = labels.iter().map(|&label| labelled(label, 1, &png)).collect();
+        let keyed_records: Vec<(Key, &[u8])> =
+            records.iter().zip(0..).map(|(record, key)| (Key::Int(key), record.as_slice())).collect();
+        keyed(&file, &keyed_records);
+        let target = scene.path().join(format!("out{}", labels[0]));
+        let ran = anyrec(&[&"unpack", &"--by-class", &file, &target]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let found = names(&target);
+        let found: Vec<&str> = found.iter().filter_map(|name| name.split('/').next()).collect();
+        assert_eq!(found, folders);
+        assert_eq!(ran.stderr.contains("other numbers than the labels"), noticed, "{}", ran.stderr);
+    }
+}
+
+fn picture() -> image::Picture {
+    image::Picture::new(2, 2, Channels::Gray, Samples::Eight(vec![7; 4])).unwrap()
+}
+
+#[test]
 fn other_arrays_become_numpy_files() {
     let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/idx/good");
     let scene = tempfile::tempdir().unwrap();

@@ -202,6 +202,25 @@ impl UnpackFolder {
         Ok(UnpackFolder { folder, path: self.shown(&name) })
     }
 
+    /// Renames a folder that was created here before.
+    ///
+    /// # Errors
+    /// A name that [`check_name`] rejects, [`Exists`](ErrorKind::Exists) if the new name already
+    /// exists, or the operating system's error.
+    pub fn rename_folder(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        if self.has(to)? {
+            let error = io::Error::from_raw_os_error(libc::EEXIST);
+            return Err(self.failed("cannot rename a folder to", &self.checked(to)?, error));
+        }
+        let (from, to) = (self.checked(from)?, self.checked(to)?);
+        let here = self.folder.as_raw_fd();
+        // SAFETY: the descriptor is open and the names end in a zero byte.
+        if unsafe { libc::renameat(here, from.as_ptr(), here, to.as_ptr()) } != 0 {
+            return Err(self.failed("cannot rename the folder", &from, io::Error::last_os_error()));
+        }
+        Ok(())
+    }
+
     /// Creates a new file here with that content. A file that cannot be written completely is
     /// removed.
     ///

@@ -77,7 +77,7 @@ impl Unpack {
                     target.ledger.skipped.push(format!("{error}; files are named by number"));
                 }
                 records::unpack(&self, &files, &options, &mut target)?;
-                target.finish()
+                target.finish()?
             }
         };
         self.report(&ledger)

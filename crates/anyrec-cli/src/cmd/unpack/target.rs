@@ -126,11 +126,35 @@ impl Target {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Ledger {
+    pub fn finish(mut self) -> Result<Ledger> {
         if self.unlisted > 0 {
             self.ledger.notices.push(format!("{} more names were refused", self.unlisted));
         }
-        self.ledger
+        self.pad_classes()?;
+        Ok(self.ledger)
+    }
+
+    /// Gives class folders names of one length (`03`, `12`), so that in the order of names they are
+    /// numbered as the labels were. The length is known only after the last record.
+    fn pad_classes(&mut self) -> Result<()> {
+        let mut classes: Vec<&str> = self.folders.keys().map(String::as_str).collect();
+        classes.retain(|class| *class != UNLABELLED);
+        if !classes.iter().all(|class| class.bytes().all(|byte| byte.is_ascii_digit())) {
+            return Ok(());
+        }
+        let width = classes.iter().map(|class| class.len()).max().unwrap_or(0);
+        for class in classes.iter().filter(|class| class.len() < width) {
+            self.root.rename_folder(class.as_bytes(), format!("{class:0>width$}").as_bytes())?;
+        }
+        let greatest = classes.iter().filter_map(|class| class.parse::<usize>().ok()).max();
+        if greatest.is_some_and(|greatest| greatest >= classes.len()) {
+            self.ledger.notices.push(
+                "not every class from 0 on has records: tools that number the folders in their order give \
+                 other numbers than the labels"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 }
 
