@@ -3,6 +3,7 @@
 use crate::batch::{Batch, numbers_to};
 use crate::buffers::lend;
 use crate::errors::closed;
+use crate::file_object;
 use crate::files::notice_text;
 use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
@@ -29,6 +30,8 @@ pub struct Dataset {
     paths: Vec<PathBuf>,
     options: Option<Py<PyDict>>,
     returned: Returned,
+    /// The path is only the name of a file object.
+    of_file_object: bool,
     /// Held only briefly, while attached to the interpreter.
     open: Mutex<Option<Arc<anyrec::Dataset>>>,
     buffers: BatchPool,
@@ -134,23 +137,27 @@ impl Dataset {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (paths, options = None, same = None))]
+    #[pyo3(signature = (paths, options = None, same = None, file = None))]
     fn new(
         py: Python<'_>,
         paths: Many<PathBuf>,
         options: Option<Bound<'_, PyDict>>,
         same: Option<&Bound<'_, Dataset>>,
+        file: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let paths = paths.0;
         let (open, returned) = open_options(options.as_ref())?;
-        let dataset = match same {
-            Some(same) => same.get().opened()?,
-            None => Arc::new(done(py, || anyrec::Dataset::open(&paths, &open))?),
+        let of_file_object = file.is_some() || same.is_some_and(|same| same.get().of_file_object);
+        let dataset = match (same, file) {
+            (Some(same), _) => same.get().opened()?,
+            (None, Some(file)) => Arc::new(file_object::dataset(py, file, &open)?),
+            (None, None) => Arc::new(done(py, || anyrec::Dataset::open(&paths, &open))?),
         };
         Ok(Dataset {
             paths,
             options: options.map(Bound::unbind),
             returned,
+            of_file_object,
             open: Mutex::new(Some(dataset)),
             buffers: BatchPool::new(KEPT_BATCHES),
         })
@@ -200,6 +207,11 @@ impl Dataset {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
+        if this.of_file_object {
+            return Err(PyTypeError::new_err(
+                "a dataset over a file object cannot be pickled or sent to another process: open the file by its path",
+            ));
+        }
         let options = match &this.options {
             Some(options) => options.bind(py).clone(),
             None => PyDict::new(py),
@@ -237,6 +249,13 @@ impl Dataset {
     #[getter]
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.paths.iter().map(|path| path.as_os_str()))
+    }
+
+    /// Whether the dataset reads from a file object.
+    #[getter]
+    #[pyo3(name = "_of_file_object")]
+    fn of_file_object(&self) -> bool {
+        self.of_file_object
     }
 
     /// Metadata of the first file: `version`, `header` (a list of pairs), `trailer`, `shape`,

@@ -12,6 +12,7 @@ mod dataset;
 mod errors;
 mod ff_reader;
 mod ff_writer;
+mod file_object;
 mod files;
 mod grail_scanner;
 mod grail_writer;

@@ -218,7 +218,7 @@ pub fn loader_options(options: &Bound<'_, PyDict>) -> PyResult<(PlanOptions, Loa
 }
 
 /// An element type, by its NumPy name or as anything that NumPy accepts as a type.
-fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
+pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<ElementType> {
     let name: String =
         value.py().import("numpy")?.call_method1("dtype", (value,))?.getattr("name")?.extract()?;
     ElementType::from_name(&name)

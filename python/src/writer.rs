@@ -2,14 +2,15 @@
 
 use crate::errors::{closed, raised};
 use crate::handle::Handle;
-use crate::options::write_options;
+use crate::options::{dtype, write_options};
 use crate::payload::Payload;
 use crate::progress::done;
 use crate::values::{key_from, label_from};
 use anyrec::format::RecordWriter;
-use anyrec::{Tags, format};
+use anyrec::{ElementType, Tags, format};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +24,29 @@ pub struct Writer {
     format: &'static str,
     count: AtomicU64,
     writer: Handle<Box<dyn RecordWriter>>,
+    /// The element type, for a format whose records are arrays of one type and shape.
+    element: Option<ElementType>,
+}
+
+/// An array's bytes as such a format stores them, which is big-endian. Other objects are returned
+/// unchanged.
+fn stored<'py>(data: &Bound<'py, PyAny>, element: ElementType) -> PyResult<Bound<'py, PyAny>> {
+    let example = format!(".astype(np.{})", element.name());
+    if data.is_instance_of::<PyList>() || data.is_instance_of::<PyTuple>() {
+        return Err(PyTypeError::new_err(format!(
+            "a record is an array or bytes, not a {}: convert it first, for example with np.array(...){example}",
+            data.get_type().name()?
+        )));
+    }
+    let Ok(dtype) = data.getattr("dtype") else { return Ok(data.clone()) };
+    let name: String = dtype.getattr("name")?.extract()?;
+    if name != element.name() {
+        return Err(PyTypeError::new_err(format!(
+            "the file holds {}, not {name}: convert the array first, for example with {example}",
+            element.name()
+        )));
+    }
+    data.call_method1("astype", (dtype.call_method1("newbyteorder", (">",))?,))
 }
 
 #[pymethods]
@@ -36,6 +60,11 @@ impl Writer {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let format = format::named(format).map_err(raised)?;
+        let element = match options.map(|options| options.get_item("dtype")).transpose()?.flatten() {
+            _ if !format.capabilities().fixed_size => None,
+            Some(given) if !given.is_none() => Some(dtype(&given)?),
+            _ => Some(ElementType::U8),
+        };
         let options = write_options(format, options)?;
         let writer = done(py, || format.create(&path, &options))?;
         Ok(Writer {
@@ -43,6 +72,7 @@ impl Writer {
             format: format.id(),
             count: AtomicU64::new(0),
             writer: Handle::writer("the writer", writer),
+            element,
         })
     }
 
@@ -79,7 +109,10 @@ impl Writer {
         key: Option<&Bound<'_, PyAny>>,
         label: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
-        let data = Payload::of_text_or_bytes(data)?;
+        let data = match self.element {
+            Some(element) => Payload::of_text_or_bytes(&stored(data, element)?)?,
+            None => Payload::of_text_or_bytes(data)?,
+        };
         let mut tags = Tags::none();
         if let Some(key) = key {
             tags = tags.with_key(key_from(key)?);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -168,3 +169,11 @@ def test_a_folder_is_packed_read_and_unpacked(own_folder: pathlib.Path) -> None:
         writer.write(b"x")
     with pytest.raises(ValueError, match="is not a packed folder"):
         anyrec.PackedFolder("plain.ffr")
+
+
+def test_a_bar_without_tqdm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    with anyrec.create("x.ffr") as writer:
+        writer.write(b"x")
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match="pip install tqdm"):
+        anyrec.verify("x.ffr", progress=True)

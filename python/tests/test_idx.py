@@ -101,6 +101,27 @@ def test_labels_of_other_images_are_told_when_a_label_is_asked_for() -> None:
         dataset.label(0)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_arrays_written_one_by_one_come_back(dtype: str) -> None:
+    rows = (np.arange(6) - 2).astype(dtype).reshape(3, 2)
+    with anyrec.create("x-idx2", dtype=dtype, item_shape=[2], format="idx") as writer:
+        for number, row in enumerate(rows):
+            writer.write(row.astype(row.dtype.newbyteorder(">")) if number else row)
+    assert np.array_equal(idx.read("x-idx2"), rows)
+
+
+def test_arrays_of_another_type_and_lists_name_the_conversion() -> None:
+    with pytest.raises(TypeError, match=r"\.astype\(np\.uint8\)"):
+        idx.write("x", [1, 2, 3])
+    writer = anyrec.create("x-idx2-ubyte", item_shape=[2])
+    for data in (np.arange(2), [1, 2]):
+        with pytest.raises(TypeError, match=r"\.astype\(np\.uint8\)"):
+            writer.write(data)  # type: ignore[arg-type]
+    writer.write(np.arange(2, dtype=np.uint8))
+    writer.close()
+    assert idx.read("x-idx2-ubyte").tolist() == [[0, 1]]
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_records_have_the_shape_and_type_of_their_file(dtype: str, suffix: str) -> None:

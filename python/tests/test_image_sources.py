@@ -142,7 +142,8 @@ def test_the_torch_loader_gives_class_numbers_as_tensors() -> None:
     from anyrec.torch import ImageLoader
 
     make_faces("faces")
-    for data in ["faces", str(golden("idx", "train-images-idx3-ubyte"))]:
+    sources: list[Any] = ["faces", golden("idx", "train-images-idx3-ubyte")]
+    for data in sources:
         with ImageLoader(data, 2) as loader:
             batch = next(iter(loader))
         assert batch.data.dtype == torch.float32 and batch.labels.dtype == torch.int64

@@ -39,6 +39,8 @@ def dataset(data: Any) -> str:
     rows = [("format", known["name"])]
     paths = [os.fsdecode(path) for path in data.paths]
     rows.append(("paths", "\n".join(paths[:_FILES] + _more(len(paths) - _FILES))))
+    if data._of_file_object:
+        return _table("Dataset over a file object", rows)
     try:
         files = _anyrec.expand(data.paths)
         rows.append(("files", f"{len(files):,} ({sum(os.stat(file).st_size for file in files):,} bytes)"))

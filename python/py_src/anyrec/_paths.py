@@ -74,7 +74,10 @@ def telling(progress: bool, what: str, total: int) -> Iterator[Callable[[int], o
     if not progress:
         yield None
         return
-    from tqdm.auto import tqdm
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm, or pip install 'anyrec[progress]'") from error
 
     with tqdm(total=total, desc=what, unit="B", unit_scale=True) as bar:
         yield lambda reached: bar.update(reached - bar.n)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, cast, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _anyrec, _html
+from ._file_object import BinaryFile, FileObject, is_file_object
 from ._keywords import keywords
 from ._paths import Path, Paths, many, of_split, size_of, telling
+from .errors import InvalidArgument
 from .results import Report, report_of
 from .view import MissingLabel, Selecting, unlabelled
 
@@ -94,6 +96,8 @@ class Dataset(Selecting, _anyrec.Dataset):
         >>> report.sound, report.records, report.verified
         (True, 1, 1)
         """
+        if self._of_file_object:
+            raise InvalidArgument("verify() needs a file with a path, not a file object")
         options = self.options
         for name in ("copy", "payload"):
             options.pop(name, None)
@@ -114,7 +118,7 @@ def verified(files: list[Any], options: Mapping[str, Any], progress: bool) -> Re
 
 @keywords()
 def open(
-    paths: Paths,
+    paths: Paths | BinaryFile,
     *,
     split: str | None = None,
     format: str | None = None,
@@ -132,12 +136,14 @@ def open(
     max_decompressed: int | None = None,
     max_memory: int | None = None,
 ) -> Dataset:
-    """Opens a record file, several, a directory or a glob pattern.
+    """Opens a record file, several, a directory, a glob pattern or a file object.
 
     The format is detected from the content. Only what you request is read.
 
     :param paths: a path, a list of paths, a directory (every record file directly in it, sorted by name)
-        or a glob pattern. All files must have the same format.
+        or a glob pattern. All files must have the same format. Or a binary file object with ``read`` and
+        ``seek`` (``io.BytesIO``, ``open(path, "rb")``, a file of fsspec). One thread at a time reads from it,
+        its position moves, and files beside it are not found. Such a dataset cannot be pickled.
     :param split: for a folder of IDX files with images and labels, as of MNIST, Fashion-MNIST and EMNIST:
         which split to open, ``"train"`` or ``"test"``. The records are the images, with their labels.
     :param format: the format's id, to skip detection.
@@ -191,4 +197,9 @@ def open(
             options[name] = value
     if keys is not None:
         options["keys"] = dict(keys)
-    return Dataset(many(of_split(paths, split)), options)
+    if is_file_object(paths):
+        if split is not None:
+            raise InvalidArgument("split= is for a folder of files, not for a file object")
+        file = FileObject(paths)
+        return Dataset([file.name], options, file=file)
+    return Dataset(many(of_split(cast("Paths", paths), split)), options)

@@ -97,6 +97,28 @@ impl Dataset {
         Self::of(files, options)
     }
 
+    /// A dataset over a source of your own. Its format is detected from its content.
+    ///
+    /// # Errors
+    /// If it cannot be read or has no known format.
+    ///
+    /// ```
+    /// use anyrec::Dataset;
+    /// use anyrec::format::OpenOptions;
+    /// use anyrec::io::MemorySource;
+    /// use std::sync::Arc;
+    ///
+    /// let bytes = [0, 0, 8, 1, 0, 0, 0, 2, 5, 7];
+    /// let source = MemorySource::new("two numbers", bytes.to_vec());
+    /// let dataset = Dataset::over(Arc::new(source), &OpenOptions::default())?;
+    /// assert_eq!(dataset.read(1)?, [7u8][..]);
+    /// # Ok::<(), anyrec::Error>(())
+    /// ```
+    pub fn over(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Dataset> {
+        let format = format::identify(&*source, options.format)?;
+        Self::of(vec![RecordFile::over(source, format)], options)
+    }
+
     /// A dataset of files that are already open; none of them may be a stream.
     ///
     /// # Errors
