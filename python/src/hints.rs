@@ -2,6 +2,7 @@
 
 use anyrec::Hint;
 use anyrec::hint::REBUILT_KEYS;
+use pyo3::prelude::*;
 
 /// What to call, for a hint from the library.
 pub fn words(hint: &Hint) -> String {
@@ -38,4 +39,10 @@ pub fn words(hint: &Hint) -> String {
         Hint::GiveKey => "pass keys={id: key}: keys are not stored in files".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// The wording of one hint of each kind, for the tests.
+#[pyfunction]
+pub fn hint_examples() -> Vec<String> {
+    Hint::examples().iter().map(words).collect()
 }

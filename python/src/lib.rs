@@ -66,6 +66,8 @@ mod _anyrec {
     #[pymodule_export]
     use grail_writer::{GrailWriter, required_space};
     #[pymodule_export]
+    use hints::hint_examples;
+    #[pymodule_export]
     use idx::{idx_read, idx_splits, idx_write};
     #[pymodule_export]
     use image::{decode_image, encode_image, resize_image, thumbnail};

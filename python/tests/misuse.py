@@ -69,7 +69,8 @@ def public() -> dict[str, Any]:
             names = [name for name in vars(module) if not name.startswith("_")]
             names = [name for name in names if getattr(getattr(module, name), "__module__", "").startswith("anyrec")]
         if module is _anyrec:
-            names = [name for name in vars(module) if not name.startswith("__")]
+            # The command runs as a program does, and takes over Ctrl-C.
+            names = [name for name in vars(module) if not name.startswith("__") and name != "command"]
         for name in names:
             value = getattr(module, name)
             if callable(value) and not hasattr(value, "__origin__"):

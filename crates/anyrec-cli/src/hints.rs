@@ -69,6 +69,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_hint_names_what_only_python_or_rust_has() {
+        for hint in Hint::examples() {
+            let words = words(&hint);
+            for foreign in ["::", "()", "=True", "=...", "Options", "anyrec.", "keyword"] {
+                assert!(!words.contains(foreign), "{hint:?}: {words}");
+            }
+        }
+    }
+
+    #[test]
     fn only_names_that_a_shell_would_split_are_quoted() {
         for (file, word) in [
             ("train.rec", "train.rec"),

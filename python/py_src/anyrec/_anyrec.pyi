@@ -48,6 +48,7 @@ __all__ = [
     "folder_size",
     "format_by_name",
     "formats",
+    "hint_examples",
     "idx_read",
     "idx_splits",
     "idx_write",
@@ -467,6 +468,10 @@ def register_transformer(
     name: str, encoder: Callable[[str], _Coder] | None, decoder: Callable[[str], _Coder] | None
 ) -> None: ...
 def required_space(sizes: Sequence[int], record_bytes: int) -> int: ...
+
+# Errors
+
+def hint_examples() -> list[str]: ...
 
 # The command line
 

@@ -95,6 +95,34 @@ impl Hint {
     }
 }
 
+impl Hint {
+    /// One hint of each kind, for the tests of front ends, which word them all.
+    #[doc(hidden)]
+    pub fn examples() -> Vec<Hint> {
+        let file = "train.rec";
+        vec![
+            Hint::from("fetch the file again"),
+            Hint::damaged(file),
+            Hint::Repair { file: file.to_owned(), records: 7 },
+            Hint::index(file),
+            Hint::rebuild_keys(file),
+            Hint::IndexDamaged { file: file.to_owned() },
+            Hint::Finish { file: file.to_owned() },
+            Hint::RaiseLimit,
+            Hint::AllowOverwrite,
+            Hint::NameFormat,
+            Hint::EscapeNames,
+            Hint::RebuildTree,
+            Hint::RewriteTree,
+            Hint::WiderLabels,
+            Hint::RegisterTransformer,
+            Hint::GiveKey,
+            Hint::PackImages,
+            Hint::ReadWholeRecords,
+        ]
+    }
+}
+
 /// Which keys a rebuilt index file has; the same in every language.
 pub const REBUILT_KEYS: &str = "makes one whose keys are the ids of the image headers where all differ, else \
                                 record numbers; other keys cannot be recovered from the data";
@@ -137,5 +165,41 @@ impl fmt::Display for Hint {
             }
             Hint::GiveKey => f.write_str("give it with `Registry::with_key`: keys are not stored in files"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of a kind. A new kind does not compile until it is numbered here, and then the test
+    /// fails until it is among the examples.
+    fn kind(hint: &Hint) -> usize {
+        match hint {
+            Hint::Advice(_) => 0,
+            Hint::Damaged { .. } => 1,
+            Hint::Repair { .. } => 2,
+            Hint::Index { .. } => 3,
+            Hint::RebuildKeys { .. } => 4,
+            Hint::IndexDamaged { .. } => 5,
+            Hint::Finish { .. } => 6,
+            Hint::RaiseLimit => 7,
+            Hint::AllowOverwrite => 8,
+            Hint::NameFormat => 9,
+            Hint::EscapeNames => 10,
+            Hint::RebuildTree => 11,
+            Hint::RewriteTree => 12,
+            Hint::WiderLabels => 13,
+            Hint::RegisterTransformer => 14,
+            Hint::GiveKey => 15,
+            Hint::PackImages => 16,
+            Hint::ReadWholeRecords => 17,
+        }
+    }
+
+    #[test]
+    fn the_examples_are_one_of_each_kind() {
+        let kinds: Vec<usize> = Hint::examples().iter().map(kind).collect();
+        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
     }
 }
