@@ -67,7 +67,7 @@ def loader(kind: str, generator: torch.Generator | None = None) -> Any:
             seed=3,
             labels=True,
             label_dtype=torch.int64,
-            decode=lambda record: record[-2:],
+            decode=lambda record: torch.tensor(list(record)),
             as_dict=names,
         )
     dataset = anyrec.torch.Dataset("numbers.ffr", decode=decoded)
