@@ -1,6 +1,6 @@
 """Notebooks, executed and looked at in a browser: every image is drawn, and nothing from a file runs.
 
-`cargo xtask python` runs these in an environment of their own, with Jupyter and Chromium.
+The test command runs these in an environment of their own, with Jupyter and Chromium.
 """
 
 from __future__ import annotations

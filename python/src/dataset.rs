@@ -33,8 +33,15 @@ pub struct Dataset {
     /// The path is only the name of a file object.
     of_file_object: bool,
     /// Held only briefly, while attached to the interpreter.
-    open: Mutex<Option<Arc<anyrec::Dataset>>>,
+    open: Mutex<Option<Opened>>,
     buffers: BatchPool,
+}
+
+/// An open dataset, also as the origin of the records that are read from it by number.
+#[derive(Clone)]
+struct Opened {
+    dataset: Arc<anyrec::Dataset>,
+    home: Arc<Home>,
 }
 
 impl Dataset {
@@ -43,8 +50,10 @@ impl Dataset {
     /// Exceptions are created after the lock is released. Creating one runs Python code, during
     /// which another thread may run and wait for the lock, which would be a deadlock.
     pub fn opened(&self) -> PyResult<Arc<anyrec::Dataset>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        open.ok_or_else(|| closed("the dataset"))
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let dataset = open.as_ref().map(|open| Arc::clone(&open.dataset));
+        drop(open);
+        dataset.ok_or_else(|| closed("the dataset"))
     }
 
     /// Works with the dataset while the GIL is released.
@@ -63,7 +72,8 @@ impl Dataset {
 
     /// The open dataset as the origin of records that are read by number.
     fn home(&self) -> PyResult<Arc<Home>> {
-        Ok(Home::by_number(self.opened()?, self.returned.payload))
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(open.ok_or_else(|| closed("the dataset"))?.home)
     }
 
     fn read_one(&self, py: Python<'_>, index: u64) -> PyResult<Record> {
@@ -158,7 +168,10 @@ impl Dataset {
             options: options.map(Bound::unbind),
             returned,
             of_file_object,
-            open: Mutex::new(Some(dataset)),
+            open: Mutex::new(Some(Opened {
+                home: Home::by_number(dataset.clone(), returned.payload),
+                dataset,
+            })),
             buffers: BatchPool::new(KEPT_BATCHES),
         })
     }
