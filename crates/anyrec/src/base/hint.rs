@@ -99,7 +99,7 @@ impl Hint {
     /// One hint of each kind, for the tests of front ends, which word them all.
     #[doc(hidden)]
     pub fn examples() -> Vec<Hint> {
-        let file = "train.rec";
+        let file = "train";
         vec![
             Hint::from("fetch the file again"),
             Hint::damaged(file),
