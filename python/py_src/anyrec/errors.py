@@ -14,7 +14,7 @@ True no such file.rec
 from __future__ import annotations
 
 import errno as _errno
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "AnyrecError",
@@ -32,6 +32,9 @@ __all__ = [
     "SystemFailure",
     "UnsupportedFormat",
 ]
+
+
+ErrorT = TypeVar("ErrorT", bound="AnyrecError")
 
 
 class AnyrecError(Exception):
@@ -95,10 +98,18 @@ class AnyrecError(Exception):
         return (_rebuild, (type(self), self.__dict__.copy(), getattr(self, "errno", None)))
 
 
+_KEPT = ("reason", "path", "offset", "record", "expected", "found", "hint", "original")
+
+
 def _rebuild(kind: type[AnyrecError], attributes: dict[str, Any], errno: int | None) -> AnyrecError:
-    names = ("reason", "path", "offset", "record", "expected", "found", "hint", "original")
-    kept = {name: attributes.get(name) for name in names}
+    kept = {name: attributes.get(name) for name in _KEPT}
     return kind(attributes.get("_message", ""), errno=errno, **kept)
+
+
+def translated(error: AnyrecError, kind: type[ErrorT], message: str, original: str | None) -> ErrorT:
+    """Returns an error as one of another class, with the message that an original has for it."""
+    kept = {name: getattr(error, name) for name in _KEPT}
+    return kind(message, errno=getattr(error, "errno", None), **{**kept, "original": original})
 
 
 class CorruptRecord(AnyrecError, ValueError):

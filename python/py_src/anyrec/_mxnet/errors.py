@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import AnyrecError, FileMissing, FileRefused, InvalidArgument, SystemFailure
+from ..errors import AnyrecError, FileMissing, FileRefused, InvalidArgument, SystemFailure, translated
 
 
 class MXNetError(AnyrecError, RuntimeError):
@@ -38,15 +38,5 @@ _KINDS: tuple[tuple[type[AnyrecError], type[MXNetError]], ...] = (
 def as_original(error: AnyrecError) -> MXNetError:
     """Converts one of the library's errors to the original's: its sentence, the location, the hint."""
     kind = next(kind for own, kind in _KINDS if isinstance(error, own))
-    return kind(
-        f"{error.original}: {error}" if error.original else str(error),
-        reason=error.reason,
-        path=error.path,
-        offset=error.offset,
-        record=error.record,
-        expected=error.expected,
-        found=error.found,
-        hint=error.hint,
-        original=error.original,
-        errno=getattr(error, "errno", None),
-    )
+    message = f"{error.original}: {error}" if error.original else str(error)
+    return translated(error, kind, message, error.original)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _anyrec
-from ..errors import AnyrecError, ClosedError, CorruptRecord, RecordNotFound
+from ..errors import AnyrecError, ClosedError, CorruptRecord, RecordNotFound, translated
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,17 +39,7 @@ class SampleIndexError(FFRecordError, IndexError):
 
 def _renamed(error: AnyrecError, message: str) -> FFRecordError:
     """Converts an error to the original's, with its message; the location is kept."""
-    return FFRecordError(
-        message,
-        reason=error.reason,
-        path=error.path,
-        offset=error.offset,
-        record=error.record,
-        expected=error.expected,
-        found=error.found,
-        hint=error.hint,
-        original=message,
-    )
+    return translated(error, FFRecordError, message, message)
 
 
 def checkFsAlign(fd: int) -> bool:
