@@ -33,6 +33,7 @@ pub fn words(hint: &Hint) -> String {
         Hint::PackImages => "write the images as the records of a file with anyrec.create()".to_owned(),
         Hint::WiderLabels => "choose a wider type for the label file with label_dtype=...".to_owned(),
         Hint::RegisterTransformer => "register it with anyrec.grail.register_transformer()".to_owned(),
+        Hint::ConvertLabels => "name their file with labels=...".to_owned(),
         Hint::ReadWholeRecords => {
             "read whole records, without payload=True or labels=True".to_owned()
         }

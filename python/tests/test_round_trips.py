@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_split_says_which_record() -> None:
 
     with anyrec.mxnet.MXRecordIO("zeros.rec", "w") as record:
         record.write(bytes(100))
-    with pytest.raises(anyrec.InvalidArgument, match="label 0 or be an array of zeros"):
+    with pytest.raises(anyrec.InvalidArgument, match="nothing tells whether record 0"):
         anyrec.open("zeros.rec", payload=True)[0]
 
 
@@ -261,3 +261,32 @@ def test_a_torch_dataset_gives_payloads_and_labels() -> None:
     assert anyrec.torch.Dataset("pets.rec")[0] == b"meow"
     assert anyrec.torch.Dataset("pets.rec", labels=True)[[0, 1]] == [(b"meow", 0.0), (b"", 1.0)]
     assert len(anyrec.torch.Dataset("pets.rec", payload=False)[0]) == 28
+
+
+def test_labels_beside_a_converted_file_are_told() -> None:
+    anyrec.idx.write("train-images-idx3-ubyte", np.zeros((3, 2, 2), np.uint8))
+    anyrec.idx.write("train-labels-idx1-ubyte", np.array([7, 8, 9], np.uint8))
+    lost = anyrec.convert("train-images-idx3-ubyte", "lost.rec")
+    told = "the labels in the file beside it are not converted; name their file with labels=..."
+    assert lost.notices == (told,)
+    kept = anyrec.convert("train-images-idx3-ubyte", "kept.rec", labels="train-labels-idx1-ubyte")
+    assert not kept.notices
+    assert [record.label for record in anyrec.open("kept.rec")] == [7.0, 8.0, 9.0]
+
+
+def test_an_insightface_header_record_with_a_second_id_does_not_hide_the_labels() -> None:
+    with anyrec.mxnet.MXRecordIO("faces.rec", "w") as record:
+        for number in range(5):
+            image = b"\xff\xd8\xff image"
+            record.write(anyrec.mxnet.pack(anyrec.mxnet.IRHeader(0, number % 2, number, 0), image))
+        record.write(anyrec.mxnet.pack(anyrec.mxnet.IRHeader(1, [21.0, 25.0], 0, 1), b""))
+    dataset = anyrec.open("faces.rec")
+    assert [dataset.label(number) for number in range(5)] == [0.0, 1.0, 0.0, 1.0, 0.0]
+    assert dataset.payloads[5] == b""
+
+
+def test_paths_are_bytes_too_and_a_missing_folder_is_missing() -> None:
+    pets()
+    assert len(anyrec.open(b"pets.rec")) == len(anyrec.open([b"pets.rec"])) == 5
+    with pytest.raises(FileNotFoundError):
+        anyrec.open("no such folder", split="train")

@@ -35,6 +35,7 @@ pub fn words(hint: &Hint) -> String {
             "files with transformers of your own are read by the Python package or the Rust library"
                 .to_owned()
         }
+        Hint::ConvertLabels => "name their file with `--pairs`".to_owned(),
         Hint::ReadWholeRecords => "read whole records instead of payloads".to_owned(),
         Hint::GiveKey => "give it with `--key-file`: keys are not stored in files".to_owned(),
         Hint::PackImages => "pack a folder of images with `anyrec im2rec`".to_owned(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from . import _anyrec
-from .errors import InvalidArgument
+from .errors import FileMissing, InvalidArgument
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths: TypeAlias = Path | Iterable[Path]
@@ -17,9 +18,11 @@ Paths: TypeAlias = Path | Iterable[Path]
 
 def many(paths: Paths) -> list[Path]:
     """Returns a list of paths, whether one was given or several."""
-    if isinstance(paths, str | bytes | os.PathLike):
+    if isinstance(paths, bytes):
+        return [os.fsdecode(paths)]
+    if isinstance(paths, str | os.PathLike):
         return [paths]
-    return list(paths)
+    return [os.fsdecode(path) if isinstance(path, bytes) else path for path in paths]
 
 
 def of_split(paths: Paths, split: str | None) -> Paths:
@@ -27,9 +30,14 @@ def of_split(paths: Paths, split: str | None) -> Paths:
 
     Any other paths are returned unchanged. They have no splits.
     """
-    folder = isinstance(paths, str | bytes | os.PathLike) and os.path.isdir(paths)
+    if isinstance(paths, bytes):
+        paths = os.fsdecode(paths)
+    folder = isinstance(paths, str | os.PathLike) and os.path.isdir(paths)
     splits = _anyrec.idx_splits(_anyrec.expand(many(paths))) if folder else None
     if not splits:
+        if split is not None and isinstance(paths, str | os.PathLike) and not os.path.exists(paths):
+            name = os.fsdecode(paths)
+            raise FileMissing(f"{name!r} does not exist", path=name, errno=errno.ENOENT)
         if split is not None:
             raise InvalidArgument(
                 f"{paths!r} has no splits: split= is for a folder of IDX files with images and labels"
@@ -41,7 +49,7 @@ def of_split(paths: Paths, split: str | None) -> Paths:
         if len(named) > 1:
             raise InvalidArgument(
                 f"the folder {os.fsdecode(paths)!r} holds several splits: {known}",  # type: ignore[arg-type]
-                hint="pass split=..., for example split='train' or split='test'",
+                hint="open one with anyrec.open(folder, split=...), for example split='train'",
             )
         return splits[0][1]
     found = [name for name in named if name == split] or [name for name in named if _means(split, name)]

@@ -247,6 +247,10 @@ def evaluation_steps(size: Size) -> list[Step]:
     return [Resize(shorter * 256 // 224), CentreCrop(size), IMAGENET]
 
 
+_SIZED = (ResizeTo, CentreCrop, RandomCrop, RandomResizedCrop)
+"""The steps that give a sample its size."""
+
+
 class ImageBatch(NamedTuple):
     """A batch of :class:`ImageLoader`."""
 
@@ -379,8 +383,9 @@ class ImageLoader(Loader[BatchT_co]):
         source = images_of(data)
         if size is None:
             size = source.size or 224
-        if train is None and steps is None and source.size is not None:
-            steps = [CentreCrop(size)]
+        if train is None and source.size is not None and not any(isinstance(one, _SIZED) for one in steps or ()):
+            # The images have one size already.
+            steps = [CentreCrop(size), *(steps or ())]
         if (train is None) == (steps is None):
             raise InvalidArgument("pass either train=True or train=False for the usual steps, or steps=[...]")
         if steps is None:

@@ -61,7 +61,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
     Args:
         paths: what :func:`anyrec.open` accepts (a file, a list, a directory, a pattern), a dataset, or a
             view of one.
-        decode: converts a record (:class:`anyrec.Record`) to a sample; without it, samples are ``bytes``.
+        decode: converts a record (:class:`anyrec.Record`) to a sample; without it, samples are ``bytes``, or
+            arrays if the file declares their shape (IDX).
         payload: make samples from payloads, without the headers that hold labels (MXNet image records).
         labels: return pairs of sample and label (``None`` for a record without a label).
         **options: further options of :func:`anyrec.open`. By default one thread reads a batch
@@ -95,6 +96,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         whole = self.records.dataset if isinstance(self.records, anyrec.View) else self.records
         self.paths = list(whole.paths)
         """The files."""
+        self._arrays = whole.metadata["shape"] is not None
 
     def __len__(self) -> int:
         return len(self.records)
@@ -114,7 +116,11 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def _sample(self, record: anyrec.Record) -> Any:
         data = record.payload if self.payload else record
-        sample = bytes(data) if self.decode is None else self.decode(data)
+        if self.decode is not None:
+            sample = self.decode(data)
+        else:
+            # A copy, because torch warns of arrays that cannot be written to.
+            sample = np.array(data.numpy()) if self._arrays else bytes(data)
         return (sample, record.label) if self.labels else sample
 
     def __repr__(self) -> str:
@@ -355,8 +361,8 @@ class TensorOptions(OrderOptions, total=False):
 
 class _WholeOptions(TensorOptions, total=False):
     shape: Sequence[int] | None
-    dtype: torch.dtype | None
-    label_dtype: torch.dtype | None
+    dtype: torch.dtype | str | None
+    label_dtype: torch.dtype | str | None
     pin_memory: bool
     device: Any
     rank: int | None
@@ -423,8 +429,8 @@ class Loader(Stepping, _loader.Loader[BatchT_co]):
         batch_size: int,
         *,
         shape: Sequence[int] | None = None,
-        dtype: torch.dtype | None = None,
-        label_dtype: torch.dtype | None = None,
+        dtype: torch.dtype | str | None = None,
+        label_dtype: torch.dtype | str | None = None,
         as_dict: AsDict = False,
         pin_memory: bool = False,
         device: Any = None,
@@ -436,7 +442,8 @@ class Loader(Stepping, _loader.Loader[BatchT_co]):
         rank, world = _ranks(rank, world)
         plain: Any = super()
         plain.__init__(data, batch_size, rank=rank, world=world, decode=decode, **options)
-        self.label_dtype = label_dtype
+        dtype = None if dtype is None else _dtype(dtype)
+        self.label_dtype = None if label_dtype is None else _dtype(label_dtype)
         """The element type of the labels, if it was chosen."""
         self.as_dict = as_dict
         """Whether batches are dictionaries."""
@@ -619,6 +626,14 @@ def _ranks(rank: int | None, world: int | None) -> tuple[int, int]:
     if world is None:
         world = torch.distributed.get_world_size() if distributed else 1
     return rank, world
+
+
+def _dtype(given: torch.dtype | str) -> torch.dtype:
+    """Returns an element type, which may be given by its name."""
+    found = getattr(torch, given, None) if isinstance(given, str) else given
+    if not isinstance(found, torch.dtype):
+        raise anyrec.InvalidArgument(f"there is no element type {given!r} in torch")
+    return found
 
 
 def _can_pin(wanted: bool) -> bool:

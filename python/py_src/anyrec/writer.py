@@ -93,7 +93,8 @@ def create(path: Path, format: str | None = None, **options: Unpack[CreateOption
         (``True``, ``False`` or a path; by default one is written if a record has a key) and
         ``wide_labels``. FFRecord: ``count`` (the number of records, if known beforehand) and
         ``version``. GRAIL: ``header``, ``transformers``, ``max_items``, ``trailer``,
-        ``parallelism``, ``keys``, ``version``. IDX: ``dtype``, ``item_shape``, ``gzip``.
+        ``parallelism``, ``keys``, ``version`` (``trailer=True``: there will be one, see
+        :meth:`Writer.set_trailer`). IDX: ``dtype``, ``item_shape``, ``gzip``.
 
     >>> import anyrec
     >>> with anyrec.create("pets.rec") as writer:

@@ -174,3 +174,31 @@ def test_batches_are_dictionaries_of_tensors_on_request():
     assert {name: value.tolist() for name, value in batch.items()} == {"ids": [0, 1], "labels": [3.0, 1.0]}
     [batch] = anyrec.torch.Loader(path, 2, as_dict=True)
     assert "labels" not in batch
+
+
+def test_element_types_are_given_by_name_too():
+    anyrec.idx.write("train-images-idx3-ubyte", np.zeros((4, 2, 2), np.uint8))
+    anyrec.idx.write("train-labels-idx1-ubyte", np.arange(4, dtype=np.uint8))
+    for given in ["int64", torch.int64]:
+        (batch,) = anyrec.torch.Loader("train-images-idx3-ubyte", 4, labels=True, label_dtype=given)
+        assert batch.labels.tolist() == [0, 1, 2, 3] and batch.labels.dtype == torch.int64
+    with pytest.raises(anyrec.InvalidArgument, match="no element type 'int65'"):
+        anyrec.torch.Loader("train-images-idx3-ubyte", 4, label_dtype="int65")
+
+
+def test_a_dataset_of_arrays_gives_arrays():
+    images = np.arange(24, dtype=np.int16).reshape(4, 2, 3)
+    anyrec.idx.write("train-images-idx3-short", images)
+    dataset = anyrec.torch.Dataset("train-images-idx3-short")
+    assert dataset[2].tolist() == images[2].tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns when memory cannot be written to
+        (batch,) = torch.utils.data.DataLoader(dataset, batch_size=4)
+    assert batch.tolist() == images.tolist()
+
+
+def test_images_of_a_known_size_need_no_step_that_gives_it():
+    anyrec.idx.write("train-images-idx3-ubyte", np.full((4, 6, 5), 255, np.uint8))
+    steps = [anyrec.image.Normalize(0.5, 0.5, scale=1 / 255)]
+    (batch,) = anyrec.torch.ImageLoader("train-images-idx3-ubyte", 4, channels=1, steps=steps)
+    assert batch.data.shape == (4, 1, 6, 5) and (batch.data == 1).all()

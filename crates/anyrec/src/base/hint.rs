@@ -60,6 +60,8 @@ pub enum Hint {
     RegisterTransformer,
     /// A key for decryption is missing.
     GiveKey,
+    /// Labels are in a file of their own, which can be converted too.
+    ConvertLabels,
     /// Records can be read whole where they cannot be split into header and payload.
     ReadWholeRecords,
     /// The file is an image; a folder of images can be packed.
@@ -119,6 +121,7 @@ impl Hint {
             Hint::GiveKey,
             Hint::PackImages,
             Hint::ReadWholeRecords,
+            Hint::ConvertLabels,
         ]
     }
 }
@@ -160,6 +163,7 @@ impl fmt::Display for Hint {
             }
             Hint::RegisterTransformer => f.write_str("register it under that name with `Registry::register`"),
             Hint::PackImages => f.write_str("write the images of a folder as the records of a file"),
+            Hint::ConvertLabels => f.write_str("name their file in `ConvertOptions::labels`"),
             Hint::ReadWholeRecords => {
                 f.write_str("`Dataset::read` reads whole records; `ImageHeader::unpack` splits one")
             }
@@ -194,12 +198,13 @@ mod tests {
             Hint::GiveKey => 15,
             Hint::PackImages => 16,
             Hint::ReadWholeRecords => 17,
+            Hint::ConvertLabels => 18,
         }
     }
 
     #[test]
     fn the_examples_are_one_of_each_kind() {
         let kinds: Vec<usize> = Hint::examples().iter().map(kind).collect();
-        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..19).collect::<Vec<_>>());
     }
 }

@@ -270,9 +270,7 @@ impl Loader {
             self.in_epoch = Stats::default();
         }
         let began = Instant::now();
-        let run = self.running()?;
-        let ready = run.ready();
-        let outcome = run.next(deadline);
+        let (outcome, ready) = self.running()?.next(deadline);
         self.count(&Stats { waited: began.elapsed(), ..Stats::default() });
         let Some(outcome) = outcome else { return Ok(Poll::Pending) };
         let Load { loaded, failures, loading, decoding } = outcome.inspect_err(|_| self.close())?;

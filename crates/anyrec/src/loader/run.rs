@@ -93,19 +93,20 @@ impl Run {
         self.shared.lock().waiting.len() as u64
     }
 
-    /// The next batch; `None` if it is not ready by the deadline.
-    pub fn next(&self, deadline: Option<Instant>) -> Option<Outcome> {
+    /// The next batch (`None` if it is not ready by the deadline), and how many were ready at first.
+    pub fn next(&self, deadline: Option<Instant>) -> (Option<Outcome>, u64) {
         let mut progress = self.shared.lock();
+        let ready = progress.waiting.len() as u64;
         loop {
             let step = progress.delivered;
             if let Some(outcome) = progress.waiting.remove(&step) {
                 progress.delivered += 1;
                 progress.bytes = progress.bytes.saturating_sub(size(&outcome));
                 self.shared.room.notify_all();
-                return Some(outcome);
+                return (Some(outcome), ready);
             }
             progress = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => return None,
+                Some(Duration::ZERO) => return (None, ready),
                 Some(left) => {
                     let waited = self.shared.ready.wait_timeout(progress, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0

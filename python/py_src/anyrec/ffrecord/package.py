@@ -53,9 +53,10 @@ class PackedFolder:
         except (InvalidArgument, CorruptRecord) as error:
             if "checksum" in error.reason:
                 raise _renamed(error, f"{error}") from error
-            raise NotPackedError(
-                f"{self.fname} is not a packed folder ({error.reason})", path=error.path, hint=error.hint
-            ) from error
+            message = f"{self.fname} is not a packed folder"
+            if error.reason not in message:
+                message = f"{message} ({error.reason})"
+            raise NotPackedError(message, path=error.path, hint=error.hint) from error
 
     @cached_property
     def reader(self) -> FileReader:

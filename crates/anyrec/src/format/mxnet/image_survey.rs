@@ -40,12 +40,15 @@ pub fn guess_tags(record: &[u8]) -> Tags {
     guess_label_width(record).map_or_else(Tags::none, |width| ImageHeader::tags(record, width))
 }
 
+/// The second half of an id is nearly always 0. Up to this number it can still be one.
+const RARE_ID2: u64 = u32::MAX as u64;
+
 /// The evidence for an image header of a given width at the start of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
     /// It cannot be a header.
     Against,
-    /// Inconclusive: label 0, no label (NaN), or all zeros.
+    /// Inconclusive: label 0, no label (NaN), all zeros, or an `id2` that headers rarely have.
     Nothing,
     /// The id is the record's number or key.
     Id,
@@ -61,8 +64,10 @@ impl Evidence {
         let padded = width == LabelWidth::Narrow || record.get(4..8) == Some(&[0; 4]);
         if padded && is_encoded_image(payload) && header.labels().iter().all(|label| label.is_finite()) {
             Evidence::Image
-        } else if !padded || header.id2 != 0 || !header.labels().iter().copied().all(is_everyday) {
+        } else if !padded || header.id2 > RARE_ID2 || !header.labels().iter().copied().all(is_everyday) {
             Evidence::Against
+        } else if header.id2 != 0 {
+            Evidence::Nothing
         } else if matches!(header.label, Label::Scalar(label) if label == 0.0 || label.is_nan()) {
             Evidence::Nothing
         } else {
@@ -241,6 +246,12 @@ mod tests {
         assert_eq!(verdict(&number_3), Headers::All(LabelWidth::Narrow));
         assert_eq!(verdict(&[&raw_zero, &raw_one]), Headers::All(LabelWidth::Narrow));
         assert_eq!(verdict(&[&raw_one, &no_label]), Headers::All(LabelWidth::Narrow));
+        // InsightFace's header record, as some writers make it, does not speak against the others.
+        let range = ImageHeader { label: Label::Array(vec![4.0, 6.0]), id: 0, id2: 1 };
+        let range = range.to_bytes(LabelWidth::Narrow).unwrap();
+        let image = packed(&[0.0], b"\xff\xd8\xff", LabelWidth::Narrow);
+        assert_eq!(verdict(&[&image, &range]), Headers::All(LabelWidth::Narrow));
+        assert_eq!(verdict(&[&range]), Headers::Unclear { example: 0 });
         let mixed = [&raw_one[..], b"text, long enough to be a header"];
         assert_eq!(verdict(&mixed), Headers::Some { with: 0, without: 1 });
         assert_eq!(verdict(&[&wide_range, &wide_image]), Headers::All(LabelWidth::Wide));

@@ -507,7 +507,7 @@ impl Reader {
     fn stale(&self, message: String) -> Error {
         let name = self.source.name();
         let message = format!(
-            "{message} ({}): the index file belongs to other data, or the data changed since",
+            "{message} ({}): the index file belongs to other data, or the data was changed or damaged since",
             self.index_name()
         );
         Error::new(ErrorKind::Stale, message).in_file(name).with_hint(Hint::rebuild_keys(name))
@@ -683,8 +683,8 @@ impl RecordReader for Reader {
                  be split into header and payload"
             )),
             Headers::Unclear { example } => refused(format!(
-                "record {example}, like all others that were looked at, may begin with an image header for \
-                 label 0 or be an array of zeros: the file's records cannot be split into header and payload"
+                "nothing tells whether record {example}, like all others that were looked at, begins with an \
+                 image header: the file's records cannot be split into header and payload"
             )),
         }
     }

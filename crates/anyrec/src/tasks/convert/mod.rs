@@ -10,7 +10,7 @@
 
 mod shards;
 
-use crate::base::{ElementType, Error, Result, Tags};
+use crate::base::{ElementType, Error, Hint, Result, Tags};
 use crate::dataset::{Dataset, RecordFile};
 use crate::format::{
     self, Event, Format, LabelReader, Labels, Notice, OpenOptions, RecordReader, RecordWriter, Scan,
@@ -101,6 +101,9 @@ pub fn convert(
         let format = input.format();
         let [embedded, embeds] = [format, to].map(|format| format.capabilities().labels == Labels::InRecord);
         let reader = input.reader_for_tags(&options.open)?;
+        if labels.is_none() && to.capabilities().labels != Labels::Beside {
+            sink.result.notices.extend(reader.as_deref().and_then(labels_left_behind));
+        }
         let mut scan = scan_ahead(format, input.into_window(), &options.open)?;
         let mut number = 0;
         loop {
@@ -229,6 +232,13 @@ fn select_part(
         progress(done as u64 + 1);
     }
     sink.complete()
+}
+
+/// Says that a file beside this one has labels, which are not converted.
+fn labels_left_behind(reader: &dyn RecordReader) -> Option<Notice> {
+    let is_there = reader.count().is_ok_and(|count| count > 0) && reader.label_beside(0).ok()?.is_some();
+    let notice = || Notice::new("the labels in the file beside it are not converted");
+    is_there.then(|| notice().with_hint(Hint::ConvertLabels))
 }
 
 /// Passes every intact record of a scan, with its key, to a writer of the same format. `instead`
