@@ -4,7 +4,7 @@
 
 use crate::buffers::lend;
 use crate::payload::Payload;
-use crate::record::{Home, Record, array_over, is_known};
+use crate::record::{Home, Record, array_over, is_known, item_from};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::BatchPool;
@@ -151,6 +151,11 @@ impl Batch {
             parts.push(origin.indices.clone().into_bound_py_any(py)?);
             parts.push(origin.label_list(py)?.into_bound_py_any(py)?);
             parts.push(origin.padding.into_bound_py_any(py)?);
+        } else {
+            parts.extend([py.None().into_bound(py), py.None().into_bound(py), 0u64.into_bound_py_any(py)?]);
+        }
+        if let Some((home, _)) = &slf.get().home {
+            parts.push(home.parts().into_bound_py_any(py)?);
         }
         Ok((make, PyTuple::new(py, parts)?))
     }
@@ -219,9 +224,8 @@ impl Batch {
         let arrays = (0..self.length()).map(|index| {
             let (begin, end) = self.span(index).unwrap_or_default();
             let array = all.get_item(PySlice::new(py, isize::try_from(begin)?, isize::try_from(end)?, 1))?;
-            let number = self.home.as_ref().and_then(|(home, numbers)| Some((home, *numbers.get(index)?)));
-            match number {
-                Some((home, number)) => home.shaped(array, number),
+            match &self.home {
+                Some((home, _)) => home.shaped(array),
                 None => Ok(array),
             }
         });
@@ -250,13 +254,14 @@ pub fn numbers_to<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, 
 /// Rebuilds a batch from its buffer, its offsets (as little-endian bytes) and its origin, for
 /// unpickling.
 #[pyfunction]
-#[pyo3(signature = (buffer, offsets, indices = None, labels = None, padding = 0))]
+#[pyo3(signature = (buffer, offsets, indices = None, labels = None, padding = 0, home = None))]
 pub fn batch_from_parts(
     buffer: Payload,
     offsets: Payload,
     indices: Option<Many<u64>>,
     labels: Option<Many<Option<Bound<'_, PyAny>>>>,
     padding: u64,
+    home: Option<(bool, Option<(String, Many<u64>)>)>,
 ) -> PyResult<Batch> {
     let (chunks, rest) = offsets.as_chunks();
     let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
@@ -267,5 +272,7 @@ pub fn batch_from_parts(
     let one = |label: &Option<Bound<'_, PyAny>>| label.as_ref().map(label_from).transpose();
     let labels = labels.map(|labels| labels.0.iter().map(one).collect::<PyResult<Vec<_>>>()).transpose()?;
     let origin = indices.map(|indices| Origin { indices: indices.0, labels, padding });
-    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin, home: None })
+    let home = home.map(|(payloads, item)| Ok::<_, PyErr>(Home::pickled(payloads, item_from(item)?)));
+    let home = home.transpose()?.map(|home| (home, Vec::new()));
+    Ok(Batch { buffer: buffer.into_bytes(), offsets, origin, home })
 }

@@ -9,7 +9,7 @@ use crate::indices;
 use crate::iteration::{BatchIterator, RecordIterator};
 use crate::options::{Returned, open_options};
 use crate::progress::done;
-use crate::record::{Home, Record, is_known, owned};
+use crate::record::{Home, Record, is_known, item_of, owned};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{header_to, key_from, key_to, label_to, labels_to};
 use anyrec::interrupt::go_on_at;
@@ -169,7 +169,7 @@ impl Dataset {
             returned,
             of_file_object,
             open: Mutex::new(Some(Opened {
-                home: Home::by_number(dataset.clone(), returned.payload),
+                home: Home::by_number(dataset.clone(), returned.payload, item_of(&dataset)),
                 dataset,
             })),
             buffers: BatchPool::new(KEPT_BATCHES),
@@ -413,7 +413,8 @@ impl Dataset {
         Ok(BatchIterator::new(self.opened()?, self.buffers.clone(), size, self.returned.payload))
     }
 
-    /// Closes the files. Records, batches and arrays from them stay valid.
+    /// Closes the dataset. Records, batches and arrays from it stay valid, and while one of them is in use
+    /// the files stay open.
     fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(open);

@@ -20,6 +20,7 @@ pub struct FileObject {
     object: Py<PyAny>,
     name: String,
     length: u64,
+    process: u32,
     /// The blocks that were read last, the latest at the end. Never locked while Python runs.
     blocks: Mutex<VecDeque<(u64, Bytes)>>,
 }
@@ -30,6 +31,7 @@ impl FileObject {
             name: object.getattr("name")?.extract()?,
             length: object.getattr("length")?.extract()?,
             object: object.clone().unbind(),
+            process: anyrec::generation(),
             blocks: Mutex::default(),
         })
     }
@@ -67,6 +69,10 @@ impl FileObject {
     }
 
     fn fill(&self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
+        if anyrec::generation() != self.process {
+            // A thread of the other process may hold the lock. The object refuses the read.
+            return self.read_at(offset, buffer.len() as u64).map(drop);
+        }
         if buffer.len() as u64 >= BLOCK {
             buffer.copy_from_slice(&self.read_at(offset, buffer.len() as u64)?);
             return Ok(());

@@ -90,6 +90,13 @@ impl GrailWriter {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// Whether it belongs to the process that this one was forked from.
+    #[getter]
+    #[pyo3(name = "_is_anothers")]
+    fn is_anothers(&self) -> bool {
+        self.writer.is_anothers()
+    }
+
     /// Whether the writer is closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {

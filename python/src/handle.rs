@@ -54,7 +54,7 @@ impl<T: Send> Handle<T> {
     }
 
     /// Whether it belongs only to the process that this one was forked from.
-    fn is_anothers(&self) -> bool {
+    pub fn is_anothers(&self) -> bool {
         anyrec::generation() != self.process && !self.shared_by_forks
     }
 

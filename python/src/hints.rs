@@ -35,7 +35,7 @@ pub fn words(hint: &Hint) -> String {
         Hint::RegisterTransformer => "register it with anyrec.grail.register_transformer()".to_owned(),
         Hint::ConvertLabels => "name their file with labels=...".to_owned(),
         Hint::ReadWholeRecords => {
-            "read whole records, without payload=True or labels=True".to_owned()
+            "read whole records: payload=False, and no labels=True".to_owned()
         }
         Hint::GiveKey => "pass keys={id: key}: keys are not stored in files".to_owned(),
         other => other.to_string(),

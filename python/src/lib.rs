@@ -84,7 +84,7 @@ mod _anyrec {
     #[pymodule_export]
     use packed_folder::{PackedFolder, folder_size, pack_folder};
     #[pymodule_export]
-    use record::Record;
+    use record::{Record, record_from_parts};
     #[pymodule_export]
     use transformers::register_transformer;
     #[pymodule_export]

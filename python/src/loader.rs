@@ -6,7 +6,7 @@ use crate::errors::{described, raised};
 use crate::handle::Handle;
 use crate::options::loader_options;
 use crate::progress::done;
-use crate::record::Home;
+use crate::record::{Home, item_of};
 use crate::sequences::Many;
 use crate::values::labels_to;
 use anyrec::BatchPool;
@@ -54,6 +54,8 @@ impl Loader {
             let indices = indices.map(|indices| numbers_from(&indices)).transpose()?;
             sources.push((dataset.get().opened()?, indices));
         }
+        let mut items = sources.iter().map(|(dataset, _)| item_of(dataset));
+        let item = items.next().flatten().filter(|first| items.all(|item| item.as_ref() == Some(first)));
         let payloads = options.payloads;
         let make = move || -> Result<(anyrec::loader::Loader, Arc<dyn RecordSet>)> {
             let mut parts: Vec<Arc<dyn RecordSet>> = Vec::new();
@@ -85,7 +87,10 @@ impl Loader {
             Ok((anyrec::loader::Loader::new(Arc::clone(&source), plan, options)?, source))
         };
         let (loader, set) = done(py, make)?;
-        Ok(Loader { loader: Handle::reader("the loader", loader), home: Home::by_number(set, payloads) })
+        Ok(Loader {
+            loader: Handle::reader("the loader", loader),
+            home: Home::by_number(set, payloads, item),
+        })
     }
 
     /// The number of batches in a whole epoch.
@@ -196,19 +201,20 @@ impl Loader {
 
     /// The next batch of images as writable memory, with labels of the given width (none if it is
     /// 0): (memory, indices, labels, ids, padding). With `classes`, a record's first label is the
-    /// number of its class.
-    #[pyo3(signature = (label_width, classes = false))]
+    /// number of its class; with `wide`, labels are 64-bit floats instead of 32-bit ones.
+    #[pyo3(signature = (label_width, classes = false, wide = false))]
     fn next_images<'py>(
         &self,
         py: Python<'py>,
         label_width: usize,
         classes: bool,
+        wide: bool,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some((loaded, recycler)) = self.wait(py)? else { return Ok(None) };
         let Loaded { records, indices, labels, ids, padding, .. } = loaded;
         let labels = match labels {
             Some(labels) if classes => class_numbers(py, &labels, &indices)?,
-            Some(labels) if label_width > 0 => labels_of_width(py, &labels, &indices, label_width)?,
+            Some(labels) if label_width > 0 => labels_of_width(py, &labels, &indices, label_width, wide)?,
             _ => None,
         };
         let (indices, ids) = (numbers_to(py, &indices)?, ids.map(|ids| ids.into_pyarray(py)));
@@ -267,14 +273,14 @@ fn numbers_from(array: &Bound<'_, PyArray1<u64>>) -> PyResult<Vec<u64>> {
     Ok(array.as_slice().map_err(|error| refused(&error))?.to_vec())
 }
 
-/// Labels as an array of 32-bit floats, two-dimensional if each record has several, which must then
+/// Labels as an array of floats, two-dimensional if each record has several, which must then
 /// be equally many. `None` if no record has a label.
-#[allow(clippy::cast_possible_truncation)] // image records hold labels as 32-bit floats
 fn labels_of_width<'py>(
     py: Python<'py>,
     labels: &[Option<Label>],
     indices: &[u64],
     width: usize,
+    wide: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if labels.iter().all(Option::is_none) {
         return Ok(None);
@@ -293,11 +299,18 @@ fn labels_of_width<'py>(
                 error.with_hint("set label_width to the number of labels per record, or to 0 for none"),
             ));
         }
-        numbers.extend(one.iter().map(|&number| number as f32));
+        numbers.extend_from_slice(one);
     }
-    let array = numbers.into_pyarray(py);
+    let array = match wide {
+        true => numbers.into_pyarray(py).into_any(),
+        false => {
+            #[allow(clippy::cast_possible_truncation)] // image records hold labels as 32-bit floats
+            let narrow: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
+            narrow.into_pyarray(py).into_any()
+        }
+    };
     match width {
-        1 => Ok(Some(array.into_any())),
+        1 => Ok(Some(array)),
         width => array.call_method1("reshape", (labels.len(), width)).map(Some),
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::payload::Payload;
 use crate::progress::done;
-use crate::sequences::bytes_to;
+use crate::sequences::{Many, bytes_to};
 use crate::values::{key_to, label_to};
-use anyrec::{Bytes, Label, Place, RecordSet, Tags};
-use pyo3::exceptions::PyIndexError;
+use anyrec::{Bytes, ElementType, Label, Place, RecordSet, Tags};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyTuple};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,34 +56,62 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// Where records come from, to look up what belongs to them.
 pub struct Home {
-    set: Arc<dyn RecordSet>,
+    /// `None` for records that were pickled, of which only the bytes are left.
+    set: Option<Arc<dyn RecordSet>>,
+    /// The dataset, if the records were read in order: their numbers are then only those of the order.
+    in_order: Option<Arc<anyrec::Dataset>>,
     /// The records are payloads already.
     payloads: bool,
-    /// The records were read in order, so their numbers are only those of the order.
-    in_order: bool,
+    /// The type and shape of every record, if their files declare them.
+    item: Option<Item>,
+}
+
+/// The element type and the shape of a record.
+pub type Item = (ElementType, Vec<u64>);
+
+/// What the files of a dataset declare about each record.
+pub fn item_of(dataset: &anyrec::Dataset) -> Option<Item> {
+    // The files of a dataset declare the same.
+    let (element, shape) = dataset.readers().next()?.item()?;
+    Some((element, shape.to_vec()))
 }
 
 impl Home {
     /// Records that were read by number.
-    pub fn by_number(set: Arc<dyn RecordSet>, payloads: bool) -> Arc<Self> {
-        Arc::new(Home { set, payloads, in_order: false })
+    pub fn by_number(set: Arc<dyn RecordSet>, payloads: bool, item: Option<Item>) -> Arc<Self> {
+        Arc::new(Home { set: Some(set), in_order: None, payloads, item })
     }
 
     /// Records that were read in order.
-    pub fn in_order(set: Arc<dyn RecordSet>, payloads: bool) -> Arc<Self> {
-        Arc::new(Home { set, payloads, in_order: true })
+    pub fn in_order(dataset: Arc<anyrec::Dataset>, payloads: bool) -> Arc<Self> {
+        let (item, set) = (item_of(&dataset), Some(Arc::clone(&dataset) as Arc<dyn RecordSet>));
+        Arc::new(Home { set, in_order: Some(dataset), payloads, item })
+    }
+
+    /// Records that were pickled.
+    pub fn pickled(payloads: bool, item: Option<Item>) -> Arc<Self> {
+        Arc::new(Home { set: None, in_order: None, payloads, item })
     }
 
     /// The same set, for records that were turned into payloads.
     fn payloads_of(&self) -> Arc<Self> {
-        Arc::new(Home { set: Arc::clone(&self.set), payloads: true, in_order: self.in_order })
+        let (set, in_order, item) = (self.set.clone(), self.in_order.clone(), self.item.clone());
+        Arc::new(Home { set, in_order, payloads: true, item })
+    }
+
+    /// What is pickled with a record: whether it is a payload, its element type and its shape.
+    pub fn parts(&self) -> (bool, Option<(&'static str, Vec<u64>)>) {
+        (self.payloads, self.item.as_ref().map(|(element, shape)| (element.name(), shape.clone())))
     }
 
     /// An array over a record's bytes with the type and shape that the record's file declares. The
     /// array is a copy if the bytes are not in this machine's order.
-    pub fn shaped<'py>(&self, array: Bound<'py, PyAny>, number: u64) -> PyResult<Bound<'py, PyAny>> {
-        let Ok(place) = self.set.find(number) else { return Ok(array) };
-        let Some((dtype, shape)) = place.reader.item() else { return Ok(array) };
+    pub fn shaped<'py>(&self, array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Some((dtype, shape)) = &self.item else { return Ok(array) };
+        let size = shape.iter().fold(dtype.size(), |size, side| size.saturating_mul(*side));
+        if array.len()? as u64 != size {
+            return Ok(array);
+        }
         let shape = PyTuple::new(array.py(), shape)?;
         if dtype.size() == 1 {
             return array.call_method1("view", (dtype.name(),))?.call_method1("reshape", (shape,));
@@ -94,17 +122,28 @@ impl Home {
         native.call_method1("reshape", (shape,))
     }
 
+    /// The set, if the records still belong to one.
+    fn set(&self) -> anyrec::Result<&dyn RecordSet> {
+        self.set.as_deref().ok_or_else(|| {
+            anyrec::Error::invalid("the record was pickled, which keeps only its bytes")
+                .with_hint("take its payload, label, key and ids before, or send its number instead")
+        })
+    }
+
     /// The place of a record, if its number is certain.
     fn place(&self, number: u64) -> anyrec::Result<Place<'_>> {
-        let place = self.set.find(number)?;
-        if self.in_order && !place.reader.is_numbered_in_order()? {
-            return Err(anyrec::Error::invalid(
-                "the record was read in order, and its file may have records without a number before it",
-            )
-            .in_file(place.reader.source().name())
-            .with_hint("read it by number, as dataset[n], for its key and label"));
+        if let Some(dataset) = &self.in_order {
+            for reader in dataset.readers() {
+                if !reader.is_numbered_in_order()? {
+                    return Err(anyrec::Error::invalid(
+                        "the record was read in order, and there may be records without a number before it",
+                    )
+                    .in_file(reader.source().name())
+                    .with_hint("read it by number, as dataset[n], for its key and label"));
+                }
+            }
         }
-        Ok(place)
+        self.set()?.find(number)
     }
 }
 
@@ -153,6 +192,7 @@ impl Record {
     /// The set that the record belongs to, and its number there; `None` for bytes of another origin.
     fn origin(&self) -> anyrec::Result<Option<(&Home, u64)>> {
         let Some(home) = self.home.as_deref() else { return Ok(None) };
+        home.set()?;
         match self.number.load(Ordering::Relaxed) {
             UNKNOWN => Err(anyrec::Error::invalid(
                 "the record's number is not known, because damage was met before it",
@@ -169,9 +209,15 @@ impl Record {
             match home.payloads {
                 true => {
                     let place = home.place(number)?;
-                    home.set.tags_of(number, &place.reader.read(place.index)?)
+                    home.set()?.tags_of(number, &place.reader.read(place.index)?)
                 }
-                false => home.set.tags_of(number, self.data()),
+                false => {
+                    if home.in_order.as_ref().is_some_and(|dataset| dataset.readers().len() > 1) {
+                        // Which file it is from depends on its number.
+                        home.place(number)?;
+                    }
+                    home.set()?.tags_of(number, self.data())
+                }
             }
         };
         done(py, find)
@@ -260,8 +306,14 @@ impl Record {
         Ok(format!("<Record of {} bytes: {head}{rest}>", self.data().len()))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
-        Ok((py.get_type::<Record>(), PyTuple::new(py, [self.__bytes__(py)?])?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let bytes = self.__bytes__(py)?.into_any();
+        let Some(home) = &self.home else {
+            return Ok((py.get_type::<Record>().into_any(), PyTuple::new(py, [bytes])?));
+        };
+        let make = py.import("anyrec._anyrec")?.getattr("record_from_parts")?;
+        let (payloads, item) = home.parts();
+        Ok((make, (bytes, payloads, item).into_pyobject(py)?))
     }
 
     /// The record in a notebook.
@@ -294,11 +346,14 @@ impl Record {
     #[getter]
     fn payload(slf: &Bound<'_, Self>) -> PyResult<Py<Record>> {
         let this = slf.get();
-        let length = done(slf.py(), || match this.origin()? {
-            Some((home, number)) if !home.payloads => {
-                home.set.payload_of(number, this.data()).map(|payload| payload.len())
+        let length = done(slf.py(), || {
+            if this.home.as_ref().is_none_or(|home| home.payloads) {
+                return Ok(this.data().len());
             }
-            _ => Ok(this.data().len()),
+            match this.origin()? {
+                Some((home, number)) => home.set()?.payload_of(number, this.data()).map(<[u8]>::len),
+                None => Ok(this.data().len()),
+            }
         })?;
         let whole = this.data().len();
         match length == whole {
@@ -347,14 +402,31 @@ impl Record {
         let array = array_over(slf)?;
         let this = slf.get();
         match &this.home {
-            // All records of a file have one shape, so that of a record without a number is known too.
-            Some(home) => match this.number.load(Ordering::Relaxed) {
-                UNKNOWN => home.shaped(array, 0),
-                number => home.shaped(array, number),
-            },
+            Some(home) => home.shaped(array),
             None => Ok(array),
         }
     }
+}
+
+/// Rebuilds a record from its bytes, whether it is a payload, and its element type and shape, for
+/// unpickling.
+#[pyfunction]
+pub fn record_from_parts(
+    data: Payload,
+    payloads: bool,
+    item: Option<(String, Many<u64>)>,
+) -> PyResult<Record> {
+    let home = Home::pickled(payloads, item_from(item)?);
+    Ok(Record::new(data.into_bytes()).of(&home, None))
+}
+
+/// An element type and shape from their pickled form.
+pub fn item_from(item: Option<(String, Many<u64>)>) -> PyResult<Option<Item>> {
+    let one = |(name, Many(shape)): (String, Many<u64>)| match ElementType::from_name(&name) {
+        Some(element) => Ok((element, shape)),
+        None => Err(PyValueError::new_err(format!("there is no element type {name:?}"))),
+    };
+    item.map(one).transpose()
 }
 
 /// Whether a label is there. NaN stands for none: it is what a record without a label gets in a file

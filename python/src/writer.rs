@@ -39,7 +39,15 @@ fn stored<'py>(data: &Bound<'py, PyAny>, element: ElementType) -> PyResult<Bound
         )));
     }
     let Ok(dtype) = data.getattr("dtype") else { return Ok(data.clone()) };
-    let name: String = dtype.getattr("name")?.extract()?;
+    let name: String = match dtype.getattr("name") {
+        Ok(name) => name.extract()?,
+        Err(_) => {
+            return Err(PyTypeError::new_err(format!(
+                "a record is a NumPy array or bytes, not a {}: convert it first, for example with .numpy()",
+                data.get_type().name()?
+            )));
+        }
+    };
     if name != element.name() {
         return Err(PyTypeError::new_err(format!(
             "the file holds {}, not {name}: convert the array first, for example with {example}",
@@ -92,6 +100,13 @@ impl Writer {
     #[getter]
     fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether it belongs to the process that this one was forked from.
+    #[getter]
+    #[pyo3(name = "_is_anothers")]
+    fn is_anothers(&self) -> bool {
+        self.writer.is_anothers()
     }
 
     /// Whether the writer is closed.

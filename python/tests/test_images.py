@@ -574,3 +574,13 @@ def test_lenient_takes_what_is_there() -> None:
 def test_the_usual_mean_and_deviation_are_torchvisions() -> None:
     assert np.allclose(np.array(IMAGENET.mean) / 255, [0.485, 0.456, 0.406])
     assert np.allclose(np.array(IMAGENET.std) / 255, [0.229, 0.224, 0.225])
+
+
+def test_class_numbers_are_not_rounded() -> None:
+    numbers = [16777217, 16777219, 16777221]
+    with anyrec.create("wide.rec", wide_labels=True) as writer:
+        for number in numbers:
+            image = _anyrec.encode_image(np.zeros((8, 8, 3), np.uint8), ".png", 3)
+            writer.write(image, label=number)
+    (batch,) = anyrec.ImageLoader("wide.rec", 3, 8, train=False, label_dtype="int64")
+    assert batch.labels.tolist() == numbers

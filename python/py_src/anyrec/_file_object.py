@@ -38,8 +38,8 @@ class FileObject:
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Returns these bytes, or fewer if the file ends before."""
-        if os.getpid() != self._process and not isinstance(self._file, io.BytesIO):
-            # Both processes would move one position, and read at that of the other.
+        if os.getpid() != self._process:
+            # Both processes would move one position, and a thread of the other may hold the lock.
             raise RuntimeError(
                 f"{self.name} was opened as a file object in another process: pass its path, or open it here"
             )

@@ -70,11 +70,16 @@ class Dataset(Selecting, _anyrec.Dataset):
         same number of labels, or a list (with ``None``) if the numbers differ. Records without a label are
         a :class:`MissingLabel` warning.
         """
+        if isinstance(indices, slice):
+            indices = self._slice_numbers(indices)
+        elif indices is not None and not isinstance(indices, np.ndarray):
+            indices = list(indices)
         labels = super().labels(indices)
         missing = unlabelled(labels)
         if missing.any():
             first = int(np.flatnonzero(missing)[0])
-            number = first if indices is None else int(list(indices)[first])
+            number = first if indices is None else int(indices[first])
+            number = number + len(self) if number < 0 else number
             warnings.warn(
                 f"{self.paths[0]}: {missing.sum()} of {len(labels)} records have no label; "
                 f"the first is record {number}",

@@ -149,7 +149,7 @@ def convert(
             {name: value for name, value in how.items() if value is not None},
             tell,
         )
-    warn_of(done["notices"], _text(output))
+    warn_of(done["notices"], _text(output), stacklevel=4)
     return Conversion(
         outputs=tuple(output_of(path, written) for path, written in done["outputs"]),
         records=done["records"],

@@ -38,7 +38,7 @@ from ._keywords import keywords
 from ._paths import Paths
 from .errors import InvalidArgument
 from .loader import AsDict, BatchT_co, Loader, OnError, OrderOptions, field_names, named
-from .view import Mix, View
+from .view import Mix, View, unlabelled
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -403,7 +403,7 @@ class ImageLoader(Loader[BatchT_co]):
         """Height and width of a sample."""
         self.label_width = label_width
         """The number of labels per record."""
-        self._classes = source.classes and label_width == 1
+        self._classes = source.classes and label_width == 1 and label_dtype != "float32"
         self.label_dtype = label_dtype or ("int64" if self._classes else "float32")
         """The data type of the labels."""
         self.as_dict = as_dict
@@ -450,7 +450,7 @@ class ImageLoader(Loader[BatchT_co]):
         return named(batch, self._names, strict=self.as_dict is not True)
 
     def _next(self) -> ImageBatch | None:
-        loaded = self._native.next_images(self.label_width, self._classes)
+        loaded = self._native.next_images(self.label_width, self._classes, self.label_dtype == "int64")
         if loaded is None:
             return None
         memory, indices, labels, ids, padding = loaded
@@ -458,6 +458,8 @@ class ImageLoader(Loader[BatchT_co]):
         data = values.reshape(len(indices), *self.shape)
         if self.apply is not None:
             data = np.stack([self.apply(sample) for sample in data])
+        if labels is not None and (missing := unlabelled(labels)).any():
+            self._tell_unlabelled(int(indices[missing.argmax()]))
         if labels is not None and self.label_dtype == "int64":
             labels = _whole(labels, indices)
         elif labels is not None:

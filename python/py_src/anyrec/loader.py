@@ -208,7 +208,7 @@ class Loader(Generic[BatchT_co]):
             "window": window,
             "on_error": on_error,
             "labels": labels,
-            "payloads": labels or any(part.payload for part in _parts(self.data)),
+            "payloads": labels or _gives_payloads(self.data),
         }
         if block is not None and not shuffle:
             raise InvalidArgument("block needs shuffle=True")
@@ -404,6 +404,13 @@ class Loader(Generic[BatchT_co]):
 def _parts(data: Dataset | View | Mix) -> list[Dataset | View]:
     """Returns the datasets and views that a loader reads from."""
     return data.parts if isinstance(data, Mix) else [data]
+
+
+def _gives_payloads(data: Dataset | View | Mix) -> bool:
+    kinds = {part.payload for part in _parts(data)}
+    if len(kinds) > 1:
+        raise InvalidArgument("some parts of the mix give payloads and some whole records: choose one for all")
+    return kinds == {True}
 
 
 def _part(data: Any) -> tuple[_anyrec.Dataset, Any]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ._anyrec import Batch, Record
 from ._anyrec import Dataset as NativeDataset
-from ._anyrec import Dataset as _Native
 from ._label_counts import counted
 from .errors import InvalidArgument
 
@@ -92,7 +91,7 @@ class Selecting:
             wanted = np.array([number for number in found if number is not None], dtype=np.int64)
             numbers = numbers[np.isin(numbers, wanted)]
         if labels is not None:
-            numbers = numbers[_with_labels(_Native.labels(dataset, numbers), labels)]
+            numbers = numbers[_with_labels(NativeDataset.labels(dataset, numbers), labels)]
         return View(dataset, numbers)
 
 

@@ -42,7 +42,8 @@ class Completing:
         return notices
 
     def __del__(self: Any) -> None:
-        if not self.closed and self.count:
+        # A forked child has a copy of the writer; the records are in the parent's file.
+        if not self._is_anothers and not self.closed and self.count:
             warnings.warn(
                 f"unclosed writer: {self.count} records of {self.path!r} are lost; call close(), or use a "
                 "with block",

@@ -128,6 +128,8 @@ impl Gathered {
             return;
         }
         let (first, width) = match &tags.label {
+            // What a record without a label has in a file of labels.
+            Some(Label::Scalar(label)) if label.is_nan() => return,
             Some(Label::Scalar(label)) => (Some(*label), 1),
             Some(Label::Array(labels)) => (labels.first().copied(), labels.len()),
             None => return,

@@ -38,7 +38,7 @@ impl Records {
     }
 
     /// Returns the payloads of the records ([`Dataset::payload_of`](crate::Dataset::payload_of)) instead of
-    /// whole records.
+    /// whole records. A record that cannot be split ends the iteration.
     #[must_use]
     pub fn with_payloads(mut self) -> Self {
         self.payloads = true;
@@ -91,10 +91,15 @@ impl Records {
     /// Running out of memory ends the iteration: continuing would skip sound records.
     fn ended_by(&mut self, error: Error) -> Error {
         if error.kind() == ErrorKind::OutOfMemory {
-            self.current = None;
-            self.files = Vec::new().into_iter();
+            self.end();
         }
         error
+    }
+
+    /// Ends the iteration.
+    fn end(&mut self) {
+        self.current = None;
+        self.files = Vec::new().into_iter();
     }
 
     /// Appends one or more records to a batch, up to this many records or bytes; `None` at the end.
@@ -106,7 +111,8 @@ impl Records {
         }
         if batch.len() > before {
             if let Some(Current { reader, payloads, .. }) = self.current.as_mut().filter(|_| self.payloads) {
-                batch.shorten(before, |_, record| split(&**reader, payloads, record))?;
+                let split = batch.shorten(before, |_, record| split(&**reader, payloads, record));
+                split.inspect_err(|_| self.end())?;
             }
             return Ok(Some(()));
         }
@@ -161,8 +167,11 @@ impl Records {
             };
             match current.scan.next_event() {
                 Ok(Event::Record(record)) if self.payloads => {
-                    let kept = split(&*current.reader, &mut current.payloads, record.data)?;
-                    return take(&current.source, record.data.get(kept).unwrap_or_default()).map(Some);
+                    let kept = split(&*current.reader, &mut current.payloads, record.data);
+                    let taken = kept.and_then(|kept| {
+                        take(&current.source, record.data.get(kept).unwrap_or_default()).map(Some)
+                    });
+                    return taken.inspect_err(|_| self.end());
                 }
                 Ok(Event::Record(record)) => return take(&current.source, record.data).map(Some),
                 Ok(Event::Damage(damage)) => {

@@ -89,7 +89,8 @@ pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
 /// every file is one of images or of labels, according to its name.
 ///
 /// A split is named after what the name has before `images`. Of a plain and a gzipped file with the
-/// same images, the plain one is taken.
+/// same images, the plain one is taken. Several files of one split (`train-images-0`, `train-images-1`)
+/// are not splits either: `None`.
 ///
 /// ```
 /// use anyrec::format::idx::splits;
@@ -101,12 +102,18 @@ pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
 /// ```
 pub fn splits(files: &[PathBuf]) -> Option<Vec<(String, PathBuf)>> {
     let mut splits: Vec<(String, PathBuf)> = Vec::new();
+    let mut stems: Vec<(String, String)> = Vec::new();
     for file in files {
         let name = Name::of(file)?;
         if name.role == Role::Labels {
             continue;
         }
         let split = name.before.trim_end_matches(['-', '.', '_']).to_owned();
+        match stems.iter().find(|(other, _)| *other == split) {
+            Some((_, stem)) if *stem != name.spelling.stem => return None,
+            Some(_) => {}
+            None => stems.push((split.clone(), name.spelling.stem.clone())),
+        }
         match splits.iter_mut().find(|(other, _)| *other == split) {
             Some((_, path)) if !name.spelling.gzip => *path = file.clone(),
             Some(_) => {}

@@ -111,19 +111,20 @@ struct Seen {
 }
 
 impl Survey {
-    /// Adds a record to the survey. A header without a label still tells by its id that it is one:
-    /// `names` are what the id may be, the record's number or its key. (0 does not tell, because arrays
-    /// of zeros have it too.)
+    /// Adds a record to the survey. A header without a label, or with one of an unusual size, still tells
+    /// by its id that it is one: `names` are what the id may be, the record's number or its key. (Beside a
+    /// label of 0, an id of 0 does not tell, because arrays of zeros have both.)
     pub(super) fn add(&mut self, number: u64, record: &[u8], names: &[u64]) {
         for (width, seen) in [(LabelWidth::Narrow, &mut self.narrow), (LabelWidth::Wide, &mut self.wide)] {
             let mut evidence = Evidence::of(record, width);
-            if evidence == Evidence::Nothing
+            if evidence <= Evidence::Nothing
                 && width == LabelWidth::Narrow
                 && let Ok((header, _)) = ImageHeader::unpack(record, width)
-                && header.id != 0
+                && header.id2 == 0
                 && names.contains(&header.id)
             {
-                evidence = Evidence::Id;
+                let is_zero = header.label == Label::Scalar(0.0) || header.flag() > 0;
+                evidence = if header.id == 0 && is_zero { Evidence::Nothing } else { Evidence::Id };
             }
             let one = Seen {
                 weakest: evidence,
@@ -181,6 +182,13 @@ impl Survey {
             (_, Some(_)) => Some(LabelWidth::Wide),
         }
     }
+}
+
+/// Whether a record of a file of image records can be one itself. A second id that no header has shows that
+/// it is not, unless an image follows.
+pub(super) fn is_plausible(record: &[u8], width: LabelWidth) -> bool {
+    ImageHeader::unpack(record, width)
+        .is_ok_and(|(header, payload)| header.id2 <= RARE_ID2 || is_encoded_image(payload))
 }
 
 /// Whether a label is of a plausible size. Other bytes, read as a float, are mostly enormous or

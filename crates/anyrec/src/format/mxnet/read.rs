@@ -24,7 +24,7 @@
 //! index file; this is also an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
-use super::image_survey::{Headers, Survey};
+use super::image_survey::{Headers, Survey, is_plausible};
 use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, RecordParser};
 use super::scan::{RecordScan, Step};
@@ -390,9 +390,14 @@ impl Reader {
     /// Offsets of records that an index file omits although it numbers the others. So far it was
     /// only sampled; this checks all of it, reading one header per record.
     fn examine(&self, index: &Index) -> Result<&[u64]> {
-        if !(CHECK_ALL..EXAMINE_ALL).contains(&index.len()) {
-            return Ok(&[]);
+        match (CHECK_ALL..EXAMINE_ALL).contains(&index.len()) {
+            true => self.examine_all(index),
+            false => Ok(&[]),
         }
+    }
+
+    /// Like [`examine`](Reader::examine), however long it takes.
+    fn examine_all(&self, index: &Index) -> Result<&[u64]> {
         let left_out = once(&self.left_out, &self.making, || {
             let offsets = index.sorted_offsets();
             let stretches: Vec<Range<u64>> =
@@ -661,8 +666,8 @@ impl RecordReader for Reader {
 
     fn tags(&self, _index: u64, position: Position, record: &[u8]) -> Result<Tags> {
         let mut tags = match self.label_width()? {
-            Some(width) => ImageHeader::tags(record, width),
-            None => Tags::none(),
+            Some(width) if is_plausible(record, width) => ImageHeader::tags(record, width),
+            _ => Tags::none(),
         };
         tags.key = self.key(position)?;
         Ok(tags)
@@ -675,8 +680,8 @@ impl RecordReader for Reader {
         match self.headers()? {
             Headers::None => Ok(record),
             Headers::All(width) => match ImageHeader::unpack(record, width) {
-                Ok((_, payload)) => Ok(payload),
-                Err(_) => refused("the record has no image header, but others of its file do".to_owned()),
+                Ok((_, payload)) if is_plausible(record, width) => Ok(payload),
+                _ => refused("the record has no image header, but others of its file do".to_owned()),
             },
             Headers::Some { with, without } => refused(format!(
                 "record {without} has no image header and record {with} does: the file's records cannot all \
@@ -693,7 +698,7 @@ impl RecordReader for Reader {
         Ok(match self.numbering()?.from_index {
             // An index file can leave records out, and damage is skipped in order only.
             true => match self.index()? {
-                Some(index) => !self.options.skip_damage && self.examine(index)?.is_empty(),
+                Some(index) => !self.options.skip_damage && self.examine_all(index)?.is_empty(),
                 None => true,
             },
             false => true,
