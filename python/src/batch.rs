@@ -4,7 +4,7 @@
 
 use crate::buffers::lend;
 use crate::payload::Payload;
-use crate::record::{Home, Record, array_over, is_known, item_from};
+use crate::record::{Home, PickledItem, Record, array_over, is_known, item_from};
 use crate::sequences::{Many, bytes_to, list_of};
 use crate::values::{label_from, label_to, labels_to};
 use anyrec::BatchPool;
@@ -261,7 +261,7 @@ pub fn batch_from_parts(
     indices: Option<Many<u64>>,
     labels: Option<Many<Option<Bound<'_, PyAny>>>>,
     padding: u64,
-    home: Option<(bool, Option<(String, Many<u64>)>)>,
+    home: Option<(bool, PickledItem)>,
 ) -> PyResult<Batch> {
     let (chunks, rest) = offsets.as_chunks();
     let offsets: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();

@@ -69,6 +69,9 @@ pub struct Home {
 /// The element type and the shape of a record.
 pub type Item = (ElementType, Vec<u64>);
 
+/// The same as it is pickled.
+pub type PickledItem = Option<(String, Many<u64>)>;
+
 /// What the files of a dataset declare about each record.
 pub fn item_of(dataset: &anyrec::Dataset) -> Option<Item> {
     // The files of a dataset declare the same.
@@ -411,17 +414,13 @@ impl Record {
 /// Rebuilds a record from its bytes, whether it is a payload, and its element type and shape, for
 /// unpickling.
 #[pyfunction]
-pub fn record_from_parts(
-    data: Payload,
-    payloads: bool,
-    item: Option<(String, Many<u64>)>,
-) -> PyResult<Record> {
+pub fn record_from_parts(data: Payload, payloads: bool, item: PickledItem) -> PyResult<Record> {
     let home = Home::pickled(payloads, item_from(item)?);
     Ok(Record::new(data.into_bytes()).of(&home, None))
 }
 
 /// An element type and shape from their pickled form.
-pub fn item_from(item: Option<(String, Many<u64>)>) -> PyResult<Option<Item>> {
+pub fn item_from(item: PickledItem) -> PyResult<Option<Item>> {
     let one = |(name, Many(shape)): (String, Many<u64>)| match ElementType::from_name(&name) {
         Some(element) => Ok((element, shape)),
         None => Err(PyValueError::new_err(format!("there is no element type {name:?}"))),

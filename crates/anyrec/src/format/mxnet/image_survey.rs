@@ -66,9 +66,9 @@ impl Evidence {
             Evidence::Image
         } else if !padded || header.id2 > RARE_ID2 || !header.labels().iter().copied().all(is_everyday) {
             Evidence::Against
-        } else if header.id2 != 0 {
-            Evidence::Nothing
-        } else if matches!(header.label, Label::Scalar(label) if label == 0.0 || label.is_nan()) {
+        } else if header.id2 != 0
+            || matches!(header.label, Label::Scalar(label) if label == 0.0 || label.is_nan())
+        {
             Evidence::Nothing
         } else {
             Evidence::Labels
