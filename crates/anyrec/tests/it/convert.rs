@@ -102,6 +102,24 @@ fn keys_go_along_and_are_counted_where_they_cannot() {
 }
 
 #[test]
+fn more_files_than_records_are_empty_within_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("x.ffr");
+    let mut writer = anyrec::create(&input).unwrap();
+    writer.append(b"only", &Tags::none()).unwrap();
+    writer.finish().unwrap();
+    let shards = |count| {
+        let mut options = ConvertOptions::default();
+        options.shards = Shards::Count(count);
+        run(&input, &folder.path().join("out.ffr"), format("ffrecord"), &options)
+    };
+    assert_eq!(shards(3).unwrap().outputs.len(), 3);
+    let error = shards(1 << 62).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("1 records cannot be cut into 4611686018427387904 files"));
+}
+
+#[test]
 fn labels_of_an_idx_pair_become_image_headers_and_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let images = crate::manifest::golden("idx").join("t10k-images-idx3-ubyte");

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// closed.
 const MOST_OPEN: usize = 128;
 
+/// The largest number of files that may be requested for fewer records. The rest of them are empty.
+const MOST_EMPTY: u64 = 10_000;
+
 /// Writes records to one file, or to several, according to [`Shards`].
 pub(super) struct ShardWriter<'a> {
     output: &'a Path,
@@ -39,7 +42,13 @@ impl<'a> ShardWriter<'a> {
     ) -> Result<Self> {
         let per_shard = match options.shards {
             Shards::Count(0) => return Err(Error::invalid("an output cannot be cut into 0 files")),
-            Shards::Count(shards) => total()?.div_ceil(shards),
+            Shards::Count(shards) => {
+                let total = total()?;
+                if shards > total.max(MOST_EMPTY) {
+                    return Err(Error::invalid(format!("{total} records cannot be cut into {shards} files")));
+                }
+                total.div_ceil(shards)
+            }
             _ => 0,
         };
         let mut sink = ShardWriter {
