@@ -154,7 +154,9 @@ class FileReader:
             given = indices
         wanted = []
         # Each is checked before the next one is taken, because there may be very many.
-        for index in map(operator.index, given):
+        # (A loop, because Python 3.11's `map` crashes over a released memoryview.)
+        for one in given:
+            index = operator.index(one)
             if index >= self.n:
                 raise SampleIndexError(f"index >= number of samples ({index} >= {self.n})", record=index)
             if index < 0:
