@@ -1,4 +1,4 @@
-"""What type checkers and people who mistype a keyword are told."""
+"""What type checkers report, and what a mistyped keyword raises."""
 
 from __future__ import annotations
 

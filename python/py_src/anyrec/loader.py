@@ -315,7 +315,7 @@ class Loader(Generic[BatchT_co]):
         """Tells once that labels are missing."""
         if number is not None and not self._warned:
             self._warned = True
-            message = f"record {number} has no label; this is told once per loader"
+            message = f"record {number} has no label (a loader warns of the first such record only)"
             warnings.warn(message, MissingLabel, stacklevel=6)
 
     @property

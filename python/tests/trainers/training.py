@@ -2,8 +2,8 @@
 
     python training.py TRAINER:LOADER... (whole | stop | resume)...
 
-For every case it prints a line of JSON: the samples and the loss of every step. A sample is told apart by its
-label.
+For every case it prints a line of JSON: the samples and the loss of every step. Each sample has a
+label of its own.
 """
 
 from __future__ import annotations
