@@ -184,11 +184,11 @@ impl Survey {
     }
 }
 
-/// Whether a record of a file of image records can be one itself. A second id that no header has shows that
-/// it is not, unless an image follows.
-pub(super) fn is_plausible(record: &[u8], width: LabelWidth) -> bool {
-    ImageHeader::unpack(record, width)
-        .is_ok_and(|(header, payload)| header.id2 <= RARE_ID2 || is_encoded_image(payload))
+/// The payload of a record of a file of image records; `None` if it cannot be one itself. A second id that no
+/// header has shows that, unless an image follows.
+pub(super) fn payload_in(record: &[u8], width: LabelWidth) -> Option<&[u8]> {
+    let (header, payload) = ImageHeader::unpack(record, width).ok()?;
+    (header.id2 <= RARE_ID2 || is_encoded_image(payload)).then_some(payload)
 }
 
 /// Whether a label is of a plausible size. Other bytes, read as a float, are mostly enormous or

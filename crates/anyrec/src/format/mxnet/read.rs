@@ -24,7 +24,7 @@
 //! index file; this is also an error of kind [`Stale`](crate::ErrorKind::Stale).
 
 use super::image_header::{ImageHeader, LabelWidth};
-use super::image_survey::{Headers, Survey, is_plausible};
+use super::image_survey::{Headers, Survey, payload_in};
 use super::index_file::{Index, LOST_OFFSET, show};
 use super::layout::{self, Fault, FaultKind, PartHeader, PartKind, RecordParser};
 use super::scan::{RecordScan, Step};
@@ -666,7 +666,7 @@ impl RecordReader for Reader {
 
     fn tags(&self, _index: u64, position: Position, record: &[u8]) -> Result<Tags> {
         let mut tags = match self.label_width()? {
-            Some(width) if is_plausible(record, width) => ImageHeader::tags(record, width),
+            Some(width) if payload_in(record, width).is_some() => ImageHeader::tags(record, width),
             _ => Tags::none(),
         };
         tags.key = self.key(position)?;
@@ -679,9 +679,9 @@ impl RecordReader for Reader {
         };
         match self.headers()? {
             Headers::None => Ok(record),
-            Headers::All(width) => match ImageHeader::unpack(record, width) {
-                Ok((_, payload)) if is_plausible(record, width) => Ok(payload),
-                _ => refused("the record has no image header, but others of its file do".to_owned()),
+            Headers::All(width) => match payload_in(record, width) {
+                Some(payload) => Ok(payload),
+                None => refused("the record has no image header, but others of its file do".to_owned()),
             },
             Headers::Some { with, without } => refused(format!(
                 "record {without} has no image header and record {with} does: the file's records cannot all \
